@@ -1,0 +1,1 @@
+"""Excess risk of SGD and ridge on graphs."""

@@ -1,0 +1,15 @@
+"""Types of public arguments.
+
+Parameters of public functions are typed loosely and checked by hand, so that bad input gives a
+`ValueError` that names the argument; results and private helpers carry shapes (jaxtyping).
+"""
+
+from collections.abc import Sequence
+
+from jax.typing import ArrayLike
+
+# One number: Python, NumPy or a (possibly traced) JAX scalar. A `float` alone would refuse an int
+# and a tracer under a run-time type checker.
+Scalar = ArrayLike
+# One or more numbers.
+Numbers = ArrayLike | Sequence[float] | Sequence[int]

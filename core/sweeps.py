@@ -1,0 +1,260 @@
+"""`sweep`: the one way a simulation is repeated over seeds and parameters.
+
+Symbols: an *entry* is one call `fn(params, key)`; S seeds and a grid of G points make S·G entries,
+numbered s·G + g, seeds outermost; a *batch* is `batch_size` entries on each device.
+"""
+
+import contextlib
+import math
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jax.sharding import Mesh
+
+from boundlab.blocks import batch_program, entry_mesh, from_first_process, is_shared, run_batch
+from boundlab.checkpoints import Log, Variable
+from boundlab.checks import check_integer, check_number, fail
+from boundlab.entries import trace_entry
+from boundlab.precision import is_traced
+from boundlab.typing import Scalar
+
+
+def sweep(
+    fn: Callable[..., Any],
+    grid: Mapping[Any, Any],
+    keys: Any,
+    *,
+    batch_size: Scalar | None = None,
+    mesh: Mesh | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Call `fn(params, key)` at every grid point with every key; the results as one dataset.
+
+    Entry (i, s) is `fn` at grid point i with `keys[s]`: the same keys, unaltered, at every point.
+    It doesn't depend on `batch_size`, `mesh` or the other keys beyond rounding (1e-12 in float64
+    for a well-conditioned `fn`), and on the other keys not at all.
+
+    `fn` is traced, once to look at it and once more for the program of a batch; equal programs are
+    compiled once a process. Entries of a batch are vmapped. On CPU, those with large arrays (about
+    2 MB together, as in the aggregation over a large graph) go one after another in groups that
+    fit the cache, which is faster; `batch_size=1` always computes one at a time, as `lax.map` does.
+
+    Args:
+        fn: takes a dict of traced scalars, one a name of `grid`, and one typed key; returns an
+            array of numbers (real, complex or bool), or a dict of arrays under names.
+        grid: a mapping of names to 1-D numbers, which are combined as a product. Floats are
+            passed in the working precision (float64 if x64 is on, otherwise float32), integers as
+            int64 or int32. May be empty: seeds only.
+        keys: (S,) typed threefry keys, for instance `jax.random.split(jax.random.key(seed), S)`.
+            Other generators are refused: their draws depend on how many entries run together.
+        batch_size: entries a device at once; device memory grows with it and with nothing else.
+            By default from the sizes of the arrays in `fn`, independent of devices and seeds.
+            The last batch is padded, so that one compilation serves all.
+        mesh: one axis of any name; its devices each get their own block of entries. By default
+            every device. With several processes, of this process alone or of all; in the second
+            case every process must make the same call, and each returns the whole dataset.
+        checkpoint: a path that the sweep owns; missing folders are made. Finished batches are
+            appended and flushed to disk, and a later call with the same `fn`, grid and keys
+            continues. `keys` may be longer than before (the new ones are added) or shorter;
+            `batch_size` and the devices may differ. A killed sweep that is continued at the same
+            batch size and on as many devices gives the same bits. `fn` is compared by
+            the program that JAX makes of it, which another version of JAX may change. In a
+            call shared by several processes, process 0 alone reads and writes the file.
+        progress: draw one bar on stderr, if that is a terminal.
+
+    Returns:
+        Dimensions: the grid's names in order, `seed`, then the result's axes, named
+        `<variable>_axis0`, `<variable>_axis1`, …; variables: `value`, or the dict's names;
+        coordinates: the grid's values, and `seed` = 0…S−1.
+
+    Raises:
+        ValueError: naming the argument; for `checkpoint`, a file that is damaged, in use, or of
+            another sweep. It is left as it was.
+
+    """
+    if not callable(fn):
+        raise fail("fn", repr(fn), "a function of params and key")
+    axes = _check_grid(grid)
+    key_data = _check_keys(keys)
+    if batch_size is not None:
+        check_integer("batch_size", batch_size, 1)
+    devices = entry_mesh(mesh)
+    local = next(d for d in devices.devices.flat if d.process_index == jax.process_index())
+    entry = trace_entry(fn, tuple(axes), [values.dtype for values in axes.values()], local)
+    _check_names(axes, entry.variables)
+    if checkpoint is not None and entry.calls_python:
+        raise fail("checkpoint", "a fn that calls back into Python", "a fn of JAX operations only")
+
+    shape = tuple(len(values) for values in axes.values())
+    num_points = math.prod(shape)
+    total = len(key_data) * num_points
+    per_device = entry.batch_size if batch_size is None else operator.index(batch_size)  # type: ignore[arg-type]
+    step = per_device * devices.size
+    results = [np.empty((total, *v.shape), v.dtype) for v in entry.variables]
+    with contextlib.ExitStack() as stack:
+        log, done = None, 0
+        if checkpoint is not None:
+            run = {
+                "x64": bool(jax.config.jax_enable_x64),
+                "grid": [[name, v.dtype.name, v.tolist()] for name, v in axes.items()],
+                "fn": entry.fingerprint,
+            }
+
+            def open_log() -> Log:
+                log = Log(checkpoint, run, entry.variables, num_points, key_data)
+                stack.callback(log.close)
+                log.load(results)
+                return log
+
+            log, done = _resume(open_log, results, is_shared(devices))
+        advance = stack.enter_context(_bar(total, done, progress and jax.process_index() == 0))
+        program = batch_program(entry, per_device, devices)
+        # Batches begin at multiples of `step` even where a log ends between two: an entry always
+        # stands at the same place of its batch, and so gets the same bits.
+        for first in range(done - done % step, total if done < total else 0, step):
+            # The last batch is filled up with copies of the last entry.
+            seed, point = np.divmod(
+                np.minimum(np.arange(first, first + step), total - 1), num_points
+            )
+            places = np.unravel_index(point, shape) if shape else ()
+            values = tuple(v[i] for v, i in zip(axes.values(), places, strict=True))
+            batch = run_batch(program, devices, values, key_data[seed])
+            start, stop = max(first, done), min(first + step, total)
+            for array, part in zip(results, batch, strict=True):
+                array[start:stop] = part[start - first : stop - first]
+            if log is not None:
+                log.append(start, stop, results)
+            advance(stop)
+    return _dataset(axes, entry.variables, results, len(key_data))
+
+
+def _check_grid(grid: Mapping[Any, Any]) -> dict[str, np.ndarray]:
+    accepted = "a mapping of names to 1-D finite real numbers"
+    if not isinstance(grid, Mapping):
+        raise fail("grid", f"a {type(grid).__name__}", accepted)
+    x64 = jax.config.jax_enable_x64
+    axes = {}
+    for name, numbers in grid.items():
+        if not isinstance(name, str) or not name or name == "seed":
+            raise fail("grid", f"the name {name!r}", "names that are strings, and not 'seed'")
+        what = f"grid[{name!r}]"
+        if is_traced(numbers):
+            raise fail(what, "a traced value", "concrete numbers: call sweep outside jit")
+        try:
+            values = np.asarray(numbers)
+        except (TypeError, ValueError) as error:
+            raise fail(what, f"{numbers!r}", "1-D finite real numbers") from error
+        if values.ndim != 1 or not values.size:
+            raise fail(what, f"shape {values.shape}", "1-D numbers, at least one")
+        if values.dtype.kind not in "fiu":
+            raise fail(what, f"values of type {values.dtype}", "1-D finite real numbers")
+        if values.dtype.kind == "f":
+            check_number(what, values)
+            with np.errstate(over="ignore"):
+                axes[name] = values.astype(np.float64 if x64 else np.float32)
+            check_number(what, axes[name], why="in the working precision")
+        else:
+            limits = np.iinfo(np.int64 if x64 else np.int32)
+            if int(values.min()) < limits.min or int(values.max()) > limits.max:
+                raise fail(what, f"{values.tolist()}", f"integers that fit in {limits.dtype}")
+            axes[name] = values.astype(limits.dtype)
+    return axes
+
+
+def _check_keys(keys: Any) -> np.ndarray:
+    """The keys' data, (S, 2) uint32."""
+    accepted = "typed threefry keys of shape (S,), as jax.random.split(jax.random.key(0), S)"
+    if is_traced(keys):
+        raise fail("keys", "traced keys", accepted + "; call sweep outside jit")
+    if not isinstance(keys, jax.Array):
+        raise fail("keys", f"a {type(keys).__name__}", accepted)
+    if not jax.dtypes.issubdtype(keys.dtype, jax.dtypes.prng_key):
+        raise fail("keys", f"an array of {keys.dtype}", accepted)
+    if str(jax.random.key_impl(keys)) != "threefry2x32":
+        # The draws of other generators depend on how many entries are computed together.
+        raise fail("keys", f"{jax.random.key_impl(keys)} keys", accepted)
+    if keys.ndim != 1 or not keys.size:
+        raise fail("keys", f"shape {keys.shape}", accepted)
+    return np.asarray(jax.random.key_data(keys))
+
+
+def _dims(variable: Variable) -> tuple[str, ...]:
+    return tuple(f"{variable.name}_axis{i}" for i in range(len(variable.shape)))
+
+
+def _check_names(axes: Mapping[str, np.ndarray], variables: Sequence[Variable]) -> None:
+    """Refuse names that would stand for two things in the dataset."""
+    dims = [*axes, "seed", *(dim for variable in variables for dim in _dims(variable))]
+    names = [*dims, *(variable.name for variable in variables)]
+    for name in names:
+        if names.count(name) > 1:
+            what = "grid" if name in axes else "fn"
+            raise fail(what, f"the name {name!r} twice", "different names in grid and result")
+
+
+def _resume(
+    open_log: Callable[[], Log], results: list[np.ndarray], shared: bool
+) -> tuple[Log | None, int]:
+    """Open the log, and say how many of `results` it held.
+
+    Where processes share the work, the first reads the file for all, and they fail together.
+    """
+    if not shared:
+        log = open_log()
+        return log, min(log.done, len(results[0]))
+    first, done, problem = None, 0, b""
+    if jax.process_index() == 0:
+        try:
+            first = open_log()
+            done = min(first.done, len(results[0]))
+        except ValueError as error:
+            problem = str(error).encode()
+    message = from_first_process(np.frombuffer(problem[:2000].ljust(2000), np.uint8))
+    if text := message.tobytes().decode(errors="replace").strip():
+        raise ValueError(text)
+    done = int(from_first_process(np.array([done]))[0])
+    if done:
+        for array in results:
+            array[:done] = from_first_process(array[:done])
+    return first, done
+
+
+@contextlib.contextmanager
+def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr that starts at `done`; its function takes the new count."""
+    if not (wanted and sys.stderr.isatty()):  # control codes would fill a log file
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("sweep", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("", total=total, completed=done)
+        yield lambda completed: bar.update(task, completed=completed)
+
+
+def _dataset(
+    axes: Mapping[str, np.ndarray],
+    variables: Sequence[Variable],
+    results: Sequence[np.ndarray],
+    num_seeds: int,
+) -> xr.Dataset:
+    shape = tuple(len(values) for values in axes.values())
+    data = {}
+    for variable, array in zip(variables, results, strict=True):
+        by_seed = array.reshape(num_seeds, *shape, *variable.shape)
+        ordered = np.ascontiguousarray(np.moveaxis(by_seed, 0, len(shape)))
+        data[variable.name] = ((*axes, "seed", *_dims(variable)), ordered)
+    coords = {
+        **{name: (name, values) for name, values in axes.items()},
+        "seed": np.arange(num_seeds),
+    }
+    return xr.Dataset(data, coords=coords)

@@ -5,6 +5,10 @@ A *study* runs closed forms (`boundlab.theory`) and simulations (`boundlab.model
 a declared false-alarm rate, and checks that a deliberately wrong control is rejected.
 """
 
+import os
+import sys
+from pathlib import Path
+
 if __name__ != "boundlab":
     raise ImportError(
         f"this folder is the package 'boundlab' and was imported as {__name__!r}; "
@@ -13,8 +17,34 @@ if __name__ != "boundlab":
 
 __version__ = "0.1.0"
 
+# jaxlib prints two error lines for each cached program that it loads, unless this is set before jax
+# is imported. Only the command line uses that cache, and only it may decide for the process.
+if Path(sys.argv[0]).stem == "boundlab" or sys.orig_argv[1:3] == ["-m", "boundlab"]:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 from boundlab.versions import refuse_known_bad
 
 refuse_known_bad()
 
-from boundlab import precision  # noqa: E402
+from boundlab import precision, testing  # noqa: E402  (the guard comes before anything that uses jax)
+from boundlab.claims import Claim, Evidence, Kind, Source  # noqa: E402
+from boundlab.registry import studies, study  # noqa: E402
+from boundlab.study import Study  # noqa: E402
+from boundlab.sweeps import sweep  # noqa: E402
+from boundlab.verdicts import Status, Verdict, verify  # noqa: E402
+
+__all__ = [
+    "Claim",
+    "Evidence",
+    "Kind",
+    "Source",
+    "Status",
+    "Study",
+    "Verdict",
+    "precision",
+    "studies",
+    "study",
+    "sweep",
+    "testing",
+    "verify",
+]

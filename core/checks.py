@@ -1,5 +1,6 @@
 """Checks of arguments: each failure is a `ValueError` that names the argument, what it got and
-what is accepted. Traced values can't be looked at and pass."""
+what is accepted. Traced values can't be looked at and pass.
+"""
 
 import difflib
 from collections.abc import Iterable
@@ -7,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from boundlab.precision import is_traced
-from boundlab.typing import Numbers
+from boundlab.typing import Numbers, Scalar
 
 
 def fail(name: str, got: object, accepted: str) -> ValueError:
@@ -36,8 +37,8 @@ def check_integer(name: str, value: object, minimum: int, maximum: int | None = 
 def check_number(
     name: str,
     value: Numbers,
-    low: float = -np.inf,
-    high: float = np.inf,
+    low: Scalar = -np.inf,
+    high: Scalar = np.inf,
     *,
     low_open: bool = False,
     high_open: bool = False,
@@ -55,7 +56,9 @@ def check_number(
         sides.append(f"{'>' if low_open else '≥'} {low:g}")
     if np.isfinite(high):
         sides.append(f"{'<' if high_open else '≤'} {high:g}")
-    accepted = " ".join(["finite numbers" if array.ndim else "a finite number", " and ".join(sides)])
+    accepted = " ".join(
+        ["finite numbers" if array.ndim else "a finite number", " and ".join(sides)]
+    )
     accepted = accepted.strip() + (f" ({why})" if why else "")
     if array.dtype == bool or not np.issubdtype(array.dtype, np.number):
         raise fail(name, f"values of type {array.dtype}", accepted)

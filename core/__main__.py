@@ -1,0 +1,226 @@
+"""The command line: boundlab list | run | verify | figures | report | doctor.
+
+Exit codes: 0 all hold; 1 a claim is violated or a control passed (or a canary is dead); 2 bad usage;
+3 interrupted, run again to resume; 4 none of these, but a claim is inconclusive.
+"""
+
+import dataclasses
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jax
+import tyro
+from rich.console import Console
+
+from boundlab.registry import STUDY_NAMES, studies, study
+
+Preset = Literal["smoke", "quick", "paper"]
+COMMANDS = ("list", "run", "verify", "figures", "report", "doctor")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that every command shares."""
+
+    studies: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Names of studies (all of them when none is given)."""
+    preset: Preset = "quick"
+    """smoke: seconds; quick: about a minute a study on two cores; paper: the full grid."""
+    seed: int = 0
+    """Seed of the run; everything random follows from it."""
+    fresh: bool = False
+    """Draw a new seed instead of the fixed one."""
+    x64: bool = True
+    """Simulate in float64; with --no-x64 in float32. Theory is float64 always."""
+    out: Path = Path("results")
+    """Folder for results, figures and the report."""
+    progress: bool = True
+    """Show progress on a terminal."""
+    false_alarm_rate: float = 1e-3
+    """Probability that any true claim of a study is called violated."""
+
+    def __post_init__(self) -> None:
+        for name in self.studies:
+            study(name)
+        if self.seed < 0 or self.seed >= 2**63:
+            raise ValueError(f"seed: got {self.seed}, expected an integer in [0, 2^63)")
+        if not 0 < self.false_alarm_rate < 1:
+            raise ValueError(
+                f"false_alarm_rate: got {self.false_alarm_rate}, expected a number in (0, 1)"
+            )
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    console = Console(stderr=True)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        Console().print(_usage(), highlight=False, markup=False)
+        return 0 if arguments else 2
+    command, rest = arguments[0], list(arguments[1:])
+    if command not in COMMANDS:
+        console.print(
+            f"command: got {command!r}, expected one of {', '.join(COMMANDS)}", markup=False
+        )
+        return 2
+    signal.signal(signal.SIGTERM, _interrupt)  # a polite stop leaves resumable logs, like Ctrl-C
+    try:
+        return _dispatch(command, rest, console)
+    except KeyboardInterrupt:
+        console.print("interrupted; the same command resumes where it stopped")
+        return 3
+    except (ValueError, OSError) as error:
+        # Both name the argument or the file, what was found and what is accepted.
+        console.print(str(error), style="red", markup=False, highlight=False)
+        return 2
+    except SystemExit as error:  # tyro's own usage errors
+        return error.code if isinstance(error.code, int) else 2
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _usage() -> str:
+    return (
+        "usage: boundlab {" + ",".join(COMMANDS) + "} [STUDY ...] [options]\n\n"
+        "  list     studies, their claims and what each preset costs\n"
+        "  run      run studies and save their datasets\n"
+        "  verify   run what is missing and print the verdict on every claim\n"
+        "  figures  run what is missing and draw every figure\n"
+        "  report   all of this in one self-contained report.html\n"
+        "  doctor   versions, devices, precision, and kernels that some jax versions break\n\n"
+        "studies: " + ", ".join(STUDY_NAMES) + "\n"
+        "boundlab run STUDY --help lists the options, those of the study included."
+    )
+
+
+def _dispatch(command: str, arguments: list[str], console: Console) -> int:
+    if command == "list":
+        tyro.cli(_List, args=arguments, prog="boundlab list")
+        return _list(Console())
+    if command == "doctor":
+        tyro.cli(_Doctor, args=arguments, prog="boundlab doctor")
+        return _examine()
+    options, overrides = _parse(command, arguments)
+    if options.fresh:
+        options = dataclasses.replace(options, seed=secrets.randbits(31))
+        console.print(f"seed {options.seed}", highlight=False)
+    _use_compilation_cache()
+    jobs = _results(options, overrides, console)
+    if command == "run":
+        return 0
+    from boundlab import publish
+
+    return publish.publish(
+        command, jobs, options.out, options.false_alarm_rate, say=_teller(console)
+    )
+
+
+@dataclass(frozen=True)
+class _List:
+    """List the studies, their claims and what each preset costs."""
+
+
+@dataclass(frozen=True)
+class _Doctor:
+    """Print the state of this installation and run the canaries."""
+
+
+def _list(console: Console) -> int:
+    for item in studies():
+        costs = ", ".join(f"{preset} {cost}" for preset, cost in item.costs.items())
+        console.print(f"[bold]{item.name}[/bold]  {item.title}  ({costs})", highlight=False)
+        for claim in item.claims:
+            console.print(
+                f"  {claim.id:32} {claim.kind:9} {claim.source.reference}, {claim.source.place}",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+    return 0
+
+
+def _examine() -> int:
+    from boundlab.doctor import examine
+
+    return 0 if examine(Console(), str(_cache_folder())) else 1
+
+
+def _parse(command: str, arguments: list[str]) -> tuple[Options, Any]:
+    """Options, and the config of the study when exactly one is named (its fields are options too)."""
+    named = [word for word in arguments if word in STUDY_NAMES]
+    prog = f"boundlab {command}"
+    if len(named) != 1:
+        return tyro.cli(Options, args=arguments, prog=prog), None
+    preset = _preset(arguments)
+    default = study(named[0]).presets[preset]
+    both = dataclasses.make_dataclass(
+        "Command",
+        [
+            ("options", tyro.conf.OmitArgPrefixes[Options]),
+            ("config", tyro.conf.OmitArgPrefixes[type(default)], field(default=default)),
+        ],
+    )
+    parsed = tyro.cli(both, args=arguments, prog=prog, description=_usage().split("\n")[0])
+    return parsed.options, parsed.config
+
+
+def _preset(arguments: list[str]) -> str:
+    """The preset among the arguments: it decides the defaults of the other options."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == "--preset" and following in ("smoke", "quick", "paper"):
+            return following
+        if word.startswith("--preset=") and word[9:] in ("smoke", "quick", "paper"):
+            return word[9:]
+    return "quick"
+
+
+def _results(options: Options, config: Any, console: Console) -> list[tuple[Any, Path]]:
+    from boundlab.results import run_and_save
+
+    names = options.studies or STUDY_NAMES
+    jobs = []
+    for item in (study(name) for name in dict.fromkeys(names)):
+        path = run_and_save(
+            item,
+            config if config is not None else item.presets[options.preset],
+            preset=options.preset,
+            seed=options.seed,
+            double=options.x64,
+            folder=options.out,
+            progress=options.progress,
+            report=_teller(console),
+        )
+        jobs.append((item, path))
+    return jobs
+
+
+def _teller(console: Console) -> Callable[[str], None]:
+    return lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "boundlab" / "xla"
+
+
+def _use_compilation_cache() -> None:
+    """Keep compiled programs between commands; before the first array."""
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
+        jax.config.update("jax_compilation_cache_dir", str(_cache_folder()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+if __name__ == "__main__":
+    main()

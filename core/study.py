@@ -1,0 +1,87 @@
+"""A study: presets, one experiment that returns a labelled dataset, and the claims about it."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import xarray as xr
+
+from boundlab.checks import fail
+from boundlab.claims import Claim
+from boundlab.precision import x64
+from boundlab.sweeps import sweep
+
+PRESETS = ("smoke", "quick", "paper")
+
+# Called as repeat(name, fn, grid, keys, batch_size=...): a sweep whose checkpoint and progress bar
+# are decided by whoever runs the study.
+Repeat = Callable[..., xr.Dataset]
+Experiment = Callable[[Any, jax.Array, Repeat], xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study of the suite; made once in its module of `boundlab.analysis`."""
+
+    name: str
+    """The one word by which every folder knows it."""
+    title: str
+    """One line for people."""
+    sources: tuple[str, ...]
+    """Keys of references.bib."""
+    presets: Mapping[str, Hashable]
+    """`smoke` (seconds), `quick` (about a minute on two cores) and `paper` (the full grid)."""
+    experiment: Experiment
+    """experiment(config, key, repeat) -> dataset; call `run` instead, which sets the precision."""
+    claims: tuple[Claim, ...]
+    """What must hold of the dataset."""
+    costs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Measured time of each preset, for `boundlab list`."""
+
+    def __post_init__(self) -> None:
+        if tuple(self.presets) != PRESETS:
+            raise fail("presets", tuple(self.presets), f"{PRESETS}")
+        ids = [claim.id for claim in self.claims]
+        if len(set(ids)) < len(ids):
+            raise fail("claims", ids, "distinct ids")
+
+    def run(
+        self,
+        config: Hashable,
+        key: jax.Array,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: bool = False,
+        double: bool = True,
+    ) -> xr.Dataset:
+        """Run the experiment and return its dataset.
+
+        `config` is one of `presets` or another of that class; `key` = jax.random.key(seed).
+        `checkpoint`: folder for the logs of the sweeps, from which an interrupted run resumes.
+        `double`: run all in float64 (default); otherwise simulations use float32, theory float64.
+        """
+        expected = type(self.presets["quick"])
+        if not isinstance(config, expected):
+            raise fail("config", f"a {type(config).__name__}", f"a {expected.__name__}")
+        if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
+            raise fail(
+                "key", f"{key.dtype} of shape {key.shape}", "one key of jax.random.key(seed)"
+            )
+        folder = None if checkpoint is None else Path(checkpoint)
+
+        def repeat(name: str, *args: Any, **kwargs: Any) -> xr.Dataset:
+            path = None if folder is None else folder / f"{name}.sweep"
+            return sweep(*args, checkpoint=path, progress=progress, **kwargs)
+
+        precise = x64() if double else contextlib.nullcontext()
+        with precise, jax.default_matmul_precision("highest"):
+            dataset = self.experiment(config, key, repeat)
+        fields = dataclasses.asdict(config)  # type: ignore[call-overload]
+        return dataset.assign_attrs(
+            study=self.name, config=json.dumps(fields, sort_keys=True), double=int(double)
+        )

@@ -1,0 +1,153 @@
+"""Assertions for a bound of your own, with plain arrays, in any pytest.
+
+    def test_my_bound():
+        risks = simulate_many(seeds=256)            # (256,)
+        boundlab.testing.assert_upper_bound(risks, my_bound(n=100))
+
+Each is about the mean over seeds. `false_alarm_rate` is the probability that a true statement fails,
+simultaneously over the cases; p-values hold for skewed samples too (`boundlab.statistics`).
+"""
+
+import numpy as np
+
+from boundlab.checks import check_number, fail
+from boundlab.claims import Evidence, Kind
+from boundlab.typing import Numbers, Scalar
+from boundlab.verdicts import FEW_SEEDS, Status, Verdict, single
+
+
+def assert_upper_bound(
+    samples: Numbers, bound: Numbers, *, false_alarm_rate: Scalar = 1e-3
+) -> None:
+    """Assert that the mean of `samples` over seeds is at most `bound`.
+
+    `samples` (seeds,) or (seeds, cases); `bound` scalar or (cases,). `AssertionError` when the mean
+    is above the bound beyond chance, and when the sample can't decide. `ValueError`, naming the
+    argument, for NaN, infinity, wrong shapes or fewer than two seeds.
+    """
+    values = _samples("samples", samples)
+    evidence = Evidence(samples=values, reference=_reference("bound", bound, values))
+    _decide(Kind.UPPER, evidence, false_alarm_rate, "the mean is at most the bound", strict=True)
+
+
+def assert_lower_bound(
+    samples: Numbers, bound: Numbers, *, false_alarm_rate: Scalar = 1e-3
+) -> None:
+    """Assert that the mean of `samples` over seeds is at least `bound`; see `assert_upper_bound`."""
+    values = _samples("samples", samples)
+    evidence = Evidence(samples=values, reference=_reference("bound", bound, values))
+    _decide(Kind.LOWER, evidence, false_alarm_rate, "the mean is at least the bound", strict=True)
+
+
+def assert_mean_equal(
+    samples: Numbers,
+    expected: Numbers,
+    *,
+    tolerance: Scalar = 0.0,
+    false_alarm_rate: Scalar = 1e-3,
+) -> None:
+    """Assert that the mean of `samples` over seeds is `expected`, to the relative `tolerance`.
+
+    Shapes and errors as in `assert_upper_bound`. A sample that is too small to see a difference
+    passes: look at the interval in a verdict if that matters.
+    """
+    values = _samples("samples", samples)
+    check_number("tolerance", tolerance, 0)
+    evidence = Evidence(
+        samples=values, reference=_reference("expected", expected, values), tolerance=tolerance
+    )
+    _decide(Kind.EQUAL, evidence, false_alarm_rate, "the mean equals the expected value")
+
+
+def assert_rate(
+    samples: Numbers,
+    points: Numbers,
+    exponent: Scalar,
+    *,
+    tolerance: Scalar = 0.0,
+    false_alarm_rate: Scalar = 1e-3,
+) -> None:
+    """Assert that the mean over seeds grows as points^exponent.
+
+    `samples` (seeds, points), `points` (points,) > 0. The exponent is fitted by least squares of log
+    mean on log points, its error by the jackknife over seeds; `tolerance` is relative to `exponent`.
+    """
+    values = np.asarray(samples)
+    if values.ndim != 2:
+        raise fail("samples", f"shape {values.shape}", "(seeds, points)")
+    values = _samples("samples", values)
+    check_number("tolerance", tolerance, 0)
+    check_number("exponent", exponent)
+    evidence = Evidence(
+        samples=values[:, None, :],
+        points=np.asarray(points, dtype=np.float64),
+        reference=float(np.asarray(exponent)),
+        tolerance=tolerance,
+    )
+    _decide(Kind.RATE, evidence, false_alarm_rate, "the mean grows with the given exponent")
+
+
+def assert_order(smaller: Numbers, larger: Numbers, *, false_alarm_rate: Scalar = 1e-3) -> None:
+    """Assert that the mean of `smaller` is below that of `larger`, both on the same keys (paired).
+
+    (seeds,) or (seeds, cases) both. `AssertionError` also when the sample can't decide.
+    """
+    first, second = _samples("smaller", smaller), _samples("larger", larger)
+    if first.shape != second.shape:
+        raise fail("larger", f"shape {second.shape}", f"{first.shape}, that of smaller")
+    evidence = Evidence(samples=first, compared_with=second)
+    _decide(Kind.ORDER, evidence, false_alarm_rate, "the first mean is the smaller", strict=True)
+
+
+def _samples(name: str, samples: Numbers) -> np.ndarray:
+    values = np.asarray(samples)
+    if not np.issubdtype(values.dtype, np.floating):
+        if not np.issubdtype(values.dtype, np.integer) and values.dtype != bool:
+            raise fail(name, f"type {values.dtype}", "real numbers")
+        values = values.astype(np.float64)  # counts and 0/1 outcomes
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise fail(name, f"shape {values.shape}", "(seeds,) or (seeds, cases)")
+    if values.shape[0] < 2:
+        raise fail(name, f"{values.shape[0]} seed", "at least 2 seeds")
+    check_number(name, values)
+    return values if values.ndim == 2 else values[:, None]
+
+
+def _reference(name: str, reference: Numbers, values: np.ndarray) -> np.ndarray:
+    check_number(name, reference)
+    array = np.asarray(reference, dtype=np.float64)
+    cases = values.shape[1]
+    if array.shape not in ((), (cases,)):
+        raise fail(name, f"shape {array.shape}", f"a scalar or ({cases},), one a case")
+    return array
+
+
+def _decide(
+    kind: Kind, evidence: Evidence, rate: Scalar, statement: str, *, strict: bool = False
+) -> None:
+    check_number("false_alarm_rate", rate, 0, 1, low_open=True, high_open=True)
+    verdict = single(kind, evidence, rate)
+    if verdict.status == Status.VIOLATED or (strict and verdict.status != Status.HOLDS):
+        raise AssertionError(_message(verdict, evidence, rate, statement))
+
+
+def _message(verdict: Verdict, evidence: Evidence, rate: Scalar, statement: str) -> str:
+    outcome = "violated" if verdict.status == Status.VIOLATED else "not decided by this sample"
+    low, high = verdict.interval
+    lines = [
+        f"{statement}: {outcome} ({verdict.case})",
+        f"  measured   {verdict.measured:.6g}",
+        f"  reference  {verdict.reference:.6g}",
+        f"  interval   [{low:.6g}, {high:.6g}] at false-alarm rate {rate:g}",
+        f"  seeds      {verdict.num_seeds}",
+        f"  p-value    {verdict.p_value:.3g}",
+    ]
+    if verdict.status != Status.VIOLATED:
+        gap = abs(verdict.measured - verdict.reference)
+        spread = (high - low) / 2
+        needed = verdict.num_seeds * (spread / gap) ** 2 if gap > 0 else np.inf
+        size = f"about {int(np.ceil(needed)):,} seeds" if needed < 1e12 else "no number of seeds"
+        lines.append(f"  {size} would decide a difference of this size")
+    if verdict.num_seeds < FEW_SEEDS:
+        lines.append(f"  under {FEW_SEEDS} seeds the rate is approximate for skewed samples")
+    return "\n".join(lines)

@@ -27,7 +27,7 @@ from boundlab.typing import Scalar
 
 def sweep(
     fn: Callable[..., Any],
-    grid: Mapping[Any, Any],
+    grid: Any,
     keys: Any,
     *,
     batch_size: Scalar | None = None,
@@ -135,7 +135,7 @@ def sweep(
     return _dataset(axes, entry.variables, results, len(key_data))
 
 
-def _check_grid(grid: Mapping[Any, Any]) -> dict[str, np.ndarray]:
+def _check_grid(grid: Any) -> dict[str, np.ndarray]:
     accepted = "a mapping of names to 1-D finite real numbers"
     if not isinstance(grid, Mapping):
         raise fail("grid", f"a {type(grid).__name__}", accepted)

@@ -34,7 +34,7 @@ def scalar(
     return jnp.asarray(value, dtype=jnp.float64)
 
 
-def tail(num_samples: int, tail_start: int | None) -> tuple[int, int]:
+def tail(num_samples: int | np.integer, tail_start: int | np.integer | None) -> tuple[int, int]:
     """Checked number of iterates N and index of the first averaged one, N // 2 by default."""
     check_integer("num_samples", num_samples, 1)
     if tail_start is None:

@@ -18,7 +18,11 @@ from boundlab.typing import Numbers, Scalar
 
 @float64
 def filter_limit(
-    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, step_size: Scalar, num_samples: int
+    mu: Numbers,
+    delta0_sq: Numbers,
+    noise_variance: Scalar,
+    step_size: Scalar,
+    num_samples: int | np.integer,
 ) -> RiskProfile:
     """Risk of SGD averaged over the default tail for γ → 0 at fixed X_i = γμ_iN: a linear filter.
 

@@ -10,6 +10,7 @@ risk R(θ) = ‖θ − θ*‖²_M, **without ½** (the excess of the ½-loss is 
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_integer
@@ -56,8 +57,8 @@ def tail_averaged_risk(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int,
-    tail_start: int | None = None,
+    num_samples: int | np.integer,
+    tail_start: int | np.integer | None = None,
 ) -> RiskProfile:
     """Exact expected risk of tail-averaged SGD, per direction, in bias and variance.
 
@@ -111,7 +112,11 @@ def split_risk(
 
 @float64
 def risk_curve(
-    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, step_size: Scalar, num_samples: int
+    mu: Numbers,
+    delta0_sq: Numbers,
+    noise_variance: Scalar,
+    step_size: Scalar,
+    num_samples: int | np.integer,
 ) -> Float[Array, " t"]:
     """Exact expected risk of each single iterate, E‖θ_t − θ*‖²_M for t = 0 … N − 1.
 
@@ -141,7 +146,11 @@ def risk_curve(
 
 @float64
 def risk_bounds(
-    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, step_size: Scalar, num_samples: int
+    mu: Numbers,
+    delta0_sq: Numbers,
+    noise_variance: Scalar,
+    step_size: Scalar,
+    num_samples: int | np.integer,
 ) -> Bounds:
     """Two-sided bound with explicit constants on the risk of SGD averaged over the default tail.
 

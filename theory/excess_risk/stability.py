@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64, is_traced
@@ -56,7 +56,7 @@ def limit(mu: Float[Array, " d"]) -> Float[Array, ""]:
     # z ≤ 2/3 keeps the pole away and the curvature so small that seven steps reach rounding.
     start = lax.stop_gradient(jnp.minimum(2.0 / 3.0, 2.0 / trace))
 
-    def newton(_: int, z: Float[Array, ""]) -> Float[Array, ""]:
+    def newton(_: int | Int[Array, ""], z: Float[Array, ""]) -> Float[Array, ""]:
         ratio = weight / (1.0 - z * weight)
         excess = 0.5 * z * jnp.sum(ratio) - 1.0
         slope = 0.5 * jnp.sum(ratio / (1.0 - z * weight))

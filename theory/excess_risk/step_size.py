@@ -5,6 +5,7 @@ Symbols: μ_i eigenvalues of M, γ step size, γ_max the limit of stability, N s
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
@@ -21,7 +22,7 @@ ROUNDS = 5
 
 @float64
 def best_step_size(
-    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, num_samples: int
+    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, num_samples: int | np.integer
 ) -> Float[Array, ""]:
     """Step size in (0, γ_max) at which SGD averaged over the default tail has the least risk.
 

@@ -19,7 +19,9 @@ from boundlab.typing import Numbers, Scalar
 
 
 @float64
-def learnable_directions(mu: Numbers, step_size: Scalar, num_samples: int) -> Int[Array, ""]:
+def learnable_directions(
+    mu: Numbers, step_size: Scalar, num_samples: int | np.integer
+) -> Int[Array, ""]:
     """Number of directions that SGD learns from N samples, k* = #{i : μ_i ≥ 1/(γN)}.
 
     Args:
@@ -48,7 +50,7 @@ def zou_bounds(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int,
+    num_samples: int | np.integer,
     *,
     alpha: Scalar = 3.0,
     beta: Scalar = 1.0,
@@ -115,8 +117,8 @@ def zou_tail_bound(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int,
-    tail_start: int | None = None,
+    num_samples: int | np.integer,
+    tail_start: int | np.integer | None = None,
     *,
     alpha: Scalar = 3.0,
 ) -> Float[Array, ""]:
@@ -178,7 +180,7 @@ def _tail_upper(
 
 @float64
 def zou_inflation(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: int
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: int | np.integer
 ) -> Float[Array, ""]:
     """Published factor of samples with which SGD does no worse than any ridge, constant set to 1.
 

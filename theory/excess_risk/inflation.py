@@ -41,7 +41,8 @@ def sample_inflation(
 
     Returns:
         N_sgd/N, scalar, a multiple of 1/N; below 1 where SGD needs fewer; ∞ beyond `largest` (for
-        example without noise at N > d, where ridge has no risk at all). Its derivative is zero.
+        example without noise at N > d, where ridge has no risk at all); 1/N without signal, where
+        θ_0 = θ*. Its derivative is zero.
 
     Raises:
         ValueError: an argument is out of range.
@@ -56,11 +57,15 @@ def sample_inflation(
     check_integer("largest", largest, 1)
     eigenvalues, teacher, noise = lax.stop_gradient((eigenvalues, teacher, noise))
     count = int(num_samples)
+    power = eigenvalues * teacher
+    silent = jnp.sum(power) <= 0.0
+    # Without signal the best ridge is infinite: put a finite one in its place and ignore the result.
     best = ridge.best_ridge(eigenvalues, teacher, noise, count)
+    best = jnp.where(jnp.isfinite(best), best, 1.0)
     profile = ridge.risk(eigenvalues, teacher, noise, best, count)
     target = jnp.sum(profile.bias) + jnp.sum(profile.variance)
-    needed = _search(eigenvalues, eigenvalues * teacher, noise, target, count, count * int(largest))
-    return needed / float(count)
+    needed = _search(eigenvalues, power, noise, target, count, count * int(largest))
+    return jnp.where(silent, 1.0, needed) / float(count)
 
 
 @jax.jit

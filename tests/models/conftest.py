@@ -1,0 +1,18 @@
+"""Shared by the tests of models: small spectra and a NumPy reading of random keys."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def operator() -> np.ndarray:
+    """A symmetric positive-definite operator G (6, 6) that isn't diagonal, tr G² about 1."""
+    rng = np.random.default_rng(3)
+    basis, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    return (basis * np.array([0.7, 0.5, 0.4, 0.25, 0.15, 0.1])) @ basis.T
+
+
+@pytest.fixture(scope="session")
+def theta_star() -> np.ndarray:
+    """A teacher (6,) of mixed signs."""
+    return np.array([1.0, -0.5, 0.8, 0.3, -1.2, 0.6])

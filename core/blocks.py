@@ -4,13 +4,13 @@
 would compute the same, but hangs with `linalg.solve` (n ≥ 24) on two or more CPU devices.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.stages import Compiled
 
 from boundlab.checks import fail
 from boundlab.entries import Entry
@@ -18,7 +18,7 @@ from boundlab.precision import standard_promotion
 
 _AXIS = "entries"
 _KEPT_PROGRAMS = 16
-_programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
+_programs: dict[tuple[Any, ...], Compiled] = {}
 
 
 def entry_mesh(mesh: Mesh | None) -> Mesh:
@@ -44,8 +44,12 @@ def is_shared(mesh: Mesh) -> bool:
     return len({device.process_index for device in mesh.devices.flat}) > 1
 
 
-def batch_program(entry: Entry, batch_size: int, mesh: Mesh) -> Callable[..., Any]:
-    """The compiled program of one batch; equal programs are kept between sweeps."""
+def batch_program(entry: Entry, batch_size: int, mesh: Mesh) -> Compiled:
+    """The compiled program of one batch; equal programs are kept between sweeps.
+
+    What is kept is compiled: a kept `jit` could trace `fn` again, when what that closes over has
+    changed.
+    """
     key = (entry.fingerprint, batch_size, entry.width, tuple(mesh.devices.flat))
     if entry.cacheable and key in _programs:
         return _programs[key]
@@ -63,9 +67,13 @@ def batch_program(entry: Entry, batch_size: int, mesh: Mesh) -> Callable[..., An
 
     split = PartitionSpec(_AXIS)
     # Without check_vma=False a scan whose carry starts as a constant would be refused.
-    program = jax.jit(
-        jax.shard_map(block, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
-    )
+    mapped = jax.shard_map(block, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
+    rows = batch_size * mesh.devices.size
+    sharding = NamedSharding(mesh, split)
+    values = tuple(jax.ShapeDtypeStruct((rows,), d, sharding=sharding) for d in entry.dtypes)
+    key_data = jax.ShapeDtypeStruct((rows, 2), np.uint32, sharding=sharding)
+    with jax.set_mesh(mesh):  # whatever mesh the caller has set would be refused
+        program = jax.jit(mapped).lower(values, key_data).compile()
     if entry.cacheable:
         if len(_programs) >= _KEPT_PROGRAMS:
             del _programs[next(iter(_programs))]
@@ -74,7 +82,7 @@ def batch_program(entry: Entry, batch_size: int, mesh: Mesh) -> Callable[..., An
 
 
 def run_batch(
-    program: Callable[..., Any],
+    program: Compiled,
     mesh: Mesh,
     values: tuple[np.ndarray, ...],
     key_data: np.ndarray,
@@ -85,7 +93,7 @@ def run_batch(
     def place(array: np.ndarray) -> jax.Array:
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
-    with jax.set_mesh(mesh):  # whatever mesh the caller has set would be refused
+    with jax.set_mesh(mesh):
         outputs = program(tuple(map(place, values)), place(key_data))
     if is_shared(mesh):
         with standard_promotion():

@@ -32,12 +32,13 @@ _GUESSED_TRIPS = 100  # of a while loop
 class Entry(NamedTuple):
     """The program of one entry and what is known about it.
 
-    `call(values, key_data)`: the values of the grid's names and two uint32 words, to a tuple of
-    arrays. `width`: entries to vmap over on CPU. `cacheable`: whether programs with this
-    fingerprint compute the same. `calls_python`: the fingerprint doesn't show what is called.
+    `call(values, key_data)`: the values of the grid's names, which have `dtypes`, and two uint32
+    words, to a tuple of arrays. `width`: entries to vmap over on CPU. `cacheable`: programs with
+    this fingerprint compute the same. `calls_python`: what is called isn't in the fingerprint.
     """
 
     call: Callable[..., tuple[jax.Array, ...]]
+    dtypes: tuple[np.dtype[Any], ...]
     variables: tuple[Variable, ...]
     fingerprint: str
     width: int
@@ -80,6 +81,7 @@ def trace_entry(
     cheap = _power_of_two(_CHEAP_BYTES // max(cost.written, 1))
     return Entry(
         call=entry,
+        dtypes=tuple(dtypes),
         variables=variables,
         fingerprint=hashlib.sha256(text.encode()).hexdigest(),
         width=fitting,
@@ -102,10 +104,11 @@ def _named_arrays(result: object) -> dict[str, jax.Array]:
             raise fail("fn", f"a result under the name {name!r}", accepted)
         if not isinstance(value, jax.Array | np.ndarray | np.generic | int | float | complex):
             raise fail("fn", f"a result of type {type(value).__name__}", accepted)
-        if jnp.issubdtype(value.dtype, jax.dtypes.extended) if hasattr(value, "dtype") else False:
-            raise fail("fn", f"a result of type {value.dtype}", accepted)
-        if np.dtype(getattr(value, "dtype", np.float64)).kind not in "biufc":
-            raise fail("fn", f"a result of type {value.dtype}", accepted)
+        dtype = getattr(value, "dtype", None)  # a Python number has none
+        if dtype is not None and (
+            jax.dtypes.issubdtype(dtype, jax.dtypes.extended) or np.dtype(dtype).kind not in "biufc"
+        ):
+            raise fail("fn", f"a result of type {dtype}", accepted)
         arrays[name] = jnp.asarray(value)
     return arrays
 

@@ -38,13 +38,16 @@ def sweep(
     """Call `fn(params, key)` at every grid point with every key; the results as one dataset.
 
     Entry (i, s) is `fn` at grid point i with `keys[s]`: the same keys, unaltered, at every point.
-    It doesn't depend on `batch_size`, `mesh` or the other keys beyond rounding (1e-12 in float64
-    for a well-conditioned `fn`), and on the other keys not at all.
+    Another `batch_size` or number of devices changes it by rounding only (1e-12 in float64 for a
+    well-conditioned `fn`), since XLA picks its kernels by the width of the vmap; more keys don't
+    change it at all.
 
-    `fn` is traced, once to look at it and once more for the program of a batch; equal programs are
-    compiled once a process. Entries of a batch are vmapped. On CPU, those with large arrays (about
-    2 MB together, as in the aggregation over a large graph) go one after another in groups that
-    fit the cache, which is faster; `batch_size=1` always computes one at a time, as `lax.map` does.
+    `fn` is traced once to look at it, and once or twice more for the program of a batch; equal
+    programs are compiled once a process. Entries of a batch are vmapped. On CPU, those with large
+    arrays (more than 2 MB together, as in the aggregation over a large graph) are computed in
+    groups that fit the cache, or one after another, which is faster there. `batch_size=1` always
+    computes one at a time, as `lax.map` does. What `fn` closes over is part of the program: arrays
+    on the host or on one device.
 
     Args:
         fn: takes a dict of traced scalars, one a name of `grid`, and one typed key; returns an
@@ -55,8 +58,9 @@ def sweep(
         keys: (S,) typed threefry keys, for instance `jax.random.split(jax.random.key(seed), S)`.
             Other generators are refused: their draws depend on how many entries run together.
         batch_size: entries a device at once; device memory grows with it and with nothing else.
-            By default from the sizes of the arrays in `fn`, independent of devices and seeds.
-            The last batch is padded, so that one compilation serves all.
+            By default from the sizes of the arrays in `fn` (usually 128), whatever the devices and
+            seeds. The last batch is filled up, so that one compilation serves all: for a few slow
+            entries give a smaller one, on an accelerator a larger one.
         mesh: one axis of any name; its devices each get their own block of entries. By default
             every device. With several processes, of this process alone or of all; in the second
             case every process must make the same call, and each returns the whole dataset.
@@ -95,14 +99,14 @@ def sweep(
     shape = tuple(len(values) for values in axes.values())
     num_points = math.prod(shape)
     total = len(key_data) * num_points
-    per_device = entry.batch_size if batch_size is None else operator.index(batch_size)  # type: ignore[arg-type]
+    per_device = entry.batch_size if batch_size is None else operator.index(batch_size)
     step = per_device * devices.size
     results = [np.empty((total, *v.shape), v.dtype) for v in entry.variables]
     with contextlib.ExitStack() as stack:
         log, done = None, 0
         if checkpoint is not None:
             run = {
-                "x64": bool(jax.config.jax_enable_x64),
+                "x64": _working(np.float64) == np.float64,
                 "grid": [[name, v.dtype.name, v.tolist()] for name, v in axes.items()],
                 "fn": entry.fingerprint,
             }
@@ -135,11 +139,15 @@ def sweep(
     return _dataset(axes, entry.variables, results, len(key_data))
 
 
+def _working(dtype: Any) -> np.dtype[Any]:
+    """`dtype`, or its 32-bit counterpart if x64 is off."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+
+
 def _check_grid(grid: Any) -> dict[str, np.ndarray]:
     accepted = "a mapping of names to 1-D finite real numbers"
     if not isinstance(grid, Mapping):
         raise fail("grid", f"a {type(grid).__name__}", accepted)
-    x64 = jax.config.jax_enable_x64
     axes = {}
     for name, numbers in grid.items():
         if not isinstance(name, str) or not name or name == "seed":
@@ -158,10 +166,10 @@ def _check_grid(grid: Any) -> dict[str, np.ndarray]:
         if values.dtype.kind == "f":
             check_number(what, values)
             with np.errstate(over="ignore"):
-                axes[name] = values.astype(np.float64 if x64 else np.float32)
+                axes[name] = values.astype(_working(np.float64))
             check_number(what, axes[name], why="in the working precision")
         else:
-            limits = np.iinfo(np.int64 if x64 else np.int32)
+            limits = np.iinfo(_working(np.int64))
             if int(values.min()) < limits.min or int(values.max()) > limits.max:
                 raise fail(what, f"{values.tolist()}", f"integers that fit in {limits.dtype}")
             axes[name] = values.astype(limits.dtype)
@@ -236,7 +244,8 @@ def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = ("sweep", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    # What others print to stdout meanwhile stays there.
+    with Progress(*columns, console=Console(file=sys.stderr), redirect_stdout=False) as bar:
         task = bar.add_task("", total=total, completed=done)
         yield lambda completed: bar.update(task, completed=completed)
 

@@ -154,6 +154,18 @@ def test_what_fn_closes_over_may_change_between_calls(keys):
     assert (sweep(scaled, {}, keys)["value"] == 5).all()
 
 
+def test_a_kept_program_is_not_traced_again(keys):
+    def make():
+        factor = [2.0]
+        return factor, lambda params, key: 7.0 * factor[0] * jnp.ones(())
+
+    factor, first = make()
+    assert (sweep(first, {}, keys)["value"] == 14).all()
+    factor[0] = 5.0
+    with jax.numpy_dtype_promotion("standard"):  # a setting on which a `jit` would trace anew
+        assert (sweep(make()[1], {}, keys)["value"] == 14).all()
+
+
 def test_device_memory_grows_with_batch_size_alone(keys, monkeypatch):
     def noisy(params, key):
         return jnp.cumsum(jax.random.normal(key, (4000,)))
@@ -178,7 +190,7 @@ def test_device_memory_grows_with_batch_size_alone(keys, monkeypatch):
     peak = {}
     for batch_size in (8, 32):
         program = blocks.batch_program(entry, batch_size, mesh)
-        memory = program.lower((), np.zeros((batch_size, 2), np.uint32)).compile().memory_analysis()
+        memory = program.memory_analysis()
         peak[batch_size] = memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert 3.5 < peak[32] / peak[8] < 4.5
 
@@ -218,6 +230,19 @@ def test_one_bar_on_a_terminal(keys, monkeypatch, progress):
     text = screen.getvalue()
     assert ("7/7" in text) == progress
     assert text.count("\n") == int(progress)
+
+
+def test_bar_begins_at_what_is_done(keys, monkeypatch, tmp_path):
+    def draw(params, key):
+        return jax.random.normal(key)
+
+    sweep(draw, {}, keys[:3], checkpoint=tmp_path / "log")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    sweep(draw, {}, keys, checkpoint=tmp_path / "log")
+    text = screen.getvalue()
+    assert "3/7" in text
+    assert "0/7" not in text
 
 
 def test_silent_where_stderr_is_no_terminal(keys, capfd):
@@ -317,6 +342,12 @@ def test_bad_batch_size_and_mesh(keys):
     two_axes = jax.sharding.Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("a", "b"))
     with pytest.raises(ValueError, match="mesh"):
         sweep(constant, {}, keys, mesh=two_axes)
+
+
+def test_empty_result(keys, tmp_path):
+    for _ in range(2):
+        result = sweep(lambda p, k: jnp.zeros((0, 2)), {}, keys, checkpoint=tmp_path / "log")
+        assert result["value"].shape == (7, 0, 2)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex128"])

@@ -19,9 +19,9 @@ from jax.sharding import Mesh
 
 from boundlab.blocks import batch_program, entry_mesh, from_first_process, is_shared, run_batch
 from boundlab.checkpoints import Log, Variable
-from boundlab.checks import check_integer, check_number, fail
+from boundlab.checks import check_integer, fail
 from boundlab.entries import trace_entry
-from boundlab.precision import is_traced
+from boundlab.sweep_arguments import check_grid, check_keys, check_names, result_dims, working_dtype
 from boundlab.typing import Scalar
 
 
@@ -85,14 +85,14 @@ def sweep(
     """
     if not callable(fn):
         raise fail("fn", repr(fn), "a function of params and key")
-    axes = _check_grid(grid)
-    key_data = _check_keys(keys)
+    axes = check_grid(grid)
+    key_data = check_keys(keys)
     if batch_size is not None:
         check_integer("batch_size", batch_size, 1)
     devices = entry_mesh(mesh)
     local = next(d for d in devices.devices.flat if d.process_index == jax.process_index())
     entry = trace_entry(fn, tuple(axes), [values.dtype for values in axes.values()], local)
-    _check_names(axes, entry.variables)
+    check_names(axes, entry.variables)
     if checkpoint is not None and entry.calls_python:
         raise fail("checkpoint", "a fn that calls back into Python", "a fn of JAX operations only")
 
@@ -106,7 +106,7 @@ def sweep(
         log, done = None, 0
         if checkpoint is not None:
             run = {
-                "x64": _working(np.float64) == np.float64,
+                "x64": working_dtype(np.float64) == np.float64,
                 "grid": [[name, v.dtype.name, v.tolist()] for name, v in axes.items()],
                 "fn": entry.fingerprint,
             }
@@ -137,74 +137,6 @@ def sweep(
                 log.append(start, stop, results)
             advance(stop)
     return _dataset(axes, entry.variables, results, len(key_data))
-
-
-def _working(dtype: Any) -> np.dtype[Any]:
-    """`dtype`, or its 32-bit counterpart if x64 is off."""
-    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
-
-
-def _check_grid(grid: Any) -> dict[str, np.ndarray]:
-    accepted = "a mapping of names to 1-D finite real numbers"
-    if not isinstance(grid, Mapping):
-        raise fail("grid", f"a {type(grid).__name__}", accepted)
-    axes = {}
-    for name, numbers in grid.items():
-        if not isinstance(name, str) or not name or name == "seed":
-            raise fail("grid", f"the name {name!r}", "names that are strings, and not 'seed'")
-        what = f"grid[{name!r}]"
-        if is_traced(numbers):
-            raise fail(what, "a traced value", "concrete numbers: call sweep outside jit")
-        try:
-            values = np.asarray(numbers)
-        except (TypeError, ValueError) as error:
-            raise fail(what, f"{numbers!r}", "1-D finite real numbers") from error
-        if values.ndim != 1 or not values.size:
-            raise fail(what, f"shape {values.shape}", "1-D numbers, at least one")
-        if values.dtype.kind not in "fiu":
-            raise fail(what, f"values of type {values.dtype}", "1-D finite real numbers")
-        if values.dtype.kind == "f":
-            check_number(what, values)
-            with np.errstate(over="ignore"):
-                axes[name] = values.astype(_working(np.float64))
-            check_number(what, axes[name], why="in the working precision")
-        else:
-            limits = np.iinfo(_working(np.int64))
-            if int(values.min()) < limits.min or int(values.max()) > limits.max:
-                raise fail(what, f"{values.tolist()}", f"integers that fit in {limits.dtype}")
-            axes[name] = values.astype(limits.dtype)
-    return axes
-
-
-def _check_keys(keys: Any) -> np.ndarray:
-    """The keys' data, (S, 2) uint32."""
-    accepted = "typed threefry keys of shape (S,), as jax.random.split(jax.random.key(0), S)"
-    if is_traced(keys):
-        raise fail("keys", "traced keys", accepted + "; call sweep outside jit")
-    if not isinstance(keys, jax.Array):
-        raise fail("keys", f"a {type(keys).__name__}", accepted)
-    if not jax.dtypes.issubdtype(keys.dtype, jax.dtypes.prng_key):
-        raise fail("keys", f"an array of {keys.dtype}", accepted)
-    if str(jax.random.key_impl(keys)) != "threefry2x32":
-        # The draws of other generators depend on how many entries are computed together.
-        raise fail("keys", f"{jax.random.key_impl(keys)} keys", accepted)
-    if keys.ndim != 1 or not keys.size:
-        raise fail("keys", f"shape {keys.shape}", accepted)
-    return np.asarray(jax.random.key_data(keys))
-
-
-def _dims(variable: Variable) -> tuple[str, ...]:
-    return tuple(f"{variable.name}_axis{i}" for i in range(len(variable.shape)))
-
-
-def _check_names(axes: Mapping[str, np.ndarray], variables: Sequence[Variable]) -> None:
-    """Refuse names that would stand for two things in the dataset."""
-    dims = [*axes, "seed", *(dim for variable in variables for dim in _dims(variable))]
-    names = [*dims, *(variable.name for variable in variables)]
-    for name in names:
-        if names.count(name) > 1:
-            what = "grid" if name in axes else "fn"
-            raise fail(what, f"the name {name!r} twice", "different names in grid and result")
 
 
 def _resume(
@@ -261,7 +193,7 @@ def _dataset(
     for variable, array in zip(variables, results, strict=True):
         by_seed = array.reshape(num_seeds, *shape, *variable.shape)
         ordered = np.ascontiguousarray(np.moveaxis(by_seed, 0, len(shape)))
-        data[variable.name] = ((*axes, "seed", *_dims(variable)), ordered)
+        data[variable.name] = ((*axes, "seed", *result_dims(variable)), ordered)
     coords = {
         **{name: (name, values) for name, values in axes.items()},
         "seed": np.arange(num_seeds),

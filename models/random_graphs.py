@@ -18,7 +18,7 @@ def random_regular(key: jax.Array, n: int | np.integer, degree: int | np.integer
     """Random simple graph in which every node has `degree` neighbours, near uniform over all such.
 
     n·degree half-edges are paired at random; the pairs that are loops or repeats are switched away,
-    and then 5E + 200 random switches {ab, cd} → {ac, bd} are proposed, of which those that keep the
+    and then 5E + 50 random switches {ab, cd} → {ac, bd} are proposed, of which those that keep the
     graph simple are made. That chain is symmetric, so its stationary law is the uniform one, which
     the random start is already close to. For degree ≥ 3 the graph is connected with probability
     1 − O(n^{−(degree − 2)}); it isn't forced to be.
@@ -49,7 +49,7 @@ def _random_regular_pairs(rng: np.random.Generator, n: int, degree: int) -> np.n
         steps = [i for i, (u, v) in enumerate(ends) if u == v or count[u, v] > 1]
         if not steps:
             mixed = True
-            steps = rng.integers(len(ends), size=5 * len(ends) + 200).tolist()
+            steps = rng.integers(len(ends), size=5 * len(ends) + 50).tolist()
         partners = rng.integers(len(ends), size=len(steps)).tolist()
         flips = rng.integers(2, size=len(steps)).tolist()
         for i, j, flip in zip(steps, partners, flips, strict=True):

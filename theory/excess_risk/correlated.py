@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
-from boundlab.theory.excess_risk.equivalent import count_minus_sum, filters, log_or_lowest, root
+from boundlab.theory.excess_risk.equivalent import filters, log_or_lowest, root, sum_in_parts
 from boundlab.theory.excess_risk.profiles import RiskProfile
 from boundlab.typing import Numbers, Scalar
 
@@ -71,8 +71,6 @@ def _profile(
     noise_variance: Float[Array, ""],
     ridge: Float[Array, ""],
 ) -> RiskProfile:
-    zero = jnp.zeros_like(ridge)
-
     def samples(cut: Float[Array, ""]) -> Float[Array, ""]:
         """η = Σ_v c t/(c+t), between 0 and Σc."""
         return jnp.sum(rows * filters(rows, cut).missed)
@@ -80,9 +78,9 @@ def _profile(
     def residual(log_cut: Float[Array, ""]) -> Float[Array, ""]:
         # df1 − Σc/(c+t): increases in t, since η does and the rows' sum falls.
         cut = jnp.exp(log_cut)
-        by_features = -count_minus_sum(zero, features, ridge / samples(cut))
-        by_rows = -count_minus_sum(zero, rows, cut)
-        return by_features - by_rows
+        by_features = sum_in_parts(features, ridge / samples(cut))
+        by_rows = sum_in_parts(rows, cut)
+        return (by_features.head - by_rows.head) + (by_rows.rest - by_features.rest)
 
     # df1 ≤ ηΣh/λ gives the lower end; df1 ≥ the largest feature's share, at η ≥ Σc/2, the upper.
     low = log_or_lowest(ridge) - log_or_lowest(jnp.sum(features))

@@ -34,17 +34,30 @@ def filters(values: Float[Array, " d"], cut: Float[Array, ""]) -> Filters:
     return Filters(jnp.where(some, values / safe, 0.0), jnp.where(some, cut / safe, 1.0))
 
 
-def count_minus_sum(
-    count: Float[Array, ""], values: Float[Array, " d"], cut: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Return count − Σ_i v_i/(v_i+c), exact to rounding of its smallest parts.
+class Parts(NamedTuple):
+    """Σ_i v_i/(v_i+c) as head − rest: the number of v_i ≥ c, and what it is too large by."""
 
-    Directions above the cut enter as 1 − c/(v+c), so that their number is subtracted as a whole.
+    head: Float[Array, ""]
+    rest: Float[Array, ""]
+
+
+def sum_in_parts(values: Float[Array, " d"], cut: Float[Array, ""]) -> Parts:
+    """Split Σ_i v_i/(v_i+c) so that whole numbers can be subtracted without rounding.
+
+    Directions above the cut enter as 1 − c/(v+c), so that `rest` keeps its relative precision.
     """
     learnt, missed = filters(values, cut)
     head = (values >= cut) & (values > 0)
-    whole = count - jnp.sum(head).astype(count.dtype)
-    return whole + jnp.sum(jnp.where(head, missed, -learnt))
+    whole = jnp.sum(head).astype(values.dtype)
+    return Parts(whole, jnp.sum(jnp.where(head, missed, -learnt)))
+
+
+def count_minus_sum(
+    count: Float[Array, ""], values: Float[Array, " d"], cut: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Return count − Σ_i v_i/(v_i+c), exact to the rounding of its smallest parts."""
+    head, rest = sum_in_parts(values, cut)
+    return (count - head) + rest
 
 
 def bisect(

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_integer, check_number, fail
+from boundlab.checks import check_number, fail
 from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
+from boundlab.theory.excess_risk._counts import count
 from boundlab.theory.excess_risk.correlated import risk_correlated as risk_correlated
 from boundlab.theory.excess_risk.equivalent import (
     count_minus_sum,
@@ -28,7 +29,7 @@ from boundlab.typing import Numbers, Scalar
 
 
 @float64
-def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: int) -> Float[Array, ""]:
+def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: Scalar) -> Float[Array, ""]:
     """Effective ridge κ: the root of N = Σ_i μ_i/(μ_i+κ) + λ/κ.
 
     Args:
@@ -48,12 +49,16 @@ def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: int) -> Float[Array
 
     """
     eigenvalues = arguments.spectrum(mu)
-    return solve_effective_ridge(eigenvalues, arguments.scalar("ridge", ridge), _count(num_samples))
+    return solve_effective_ridge(
+        eigenvalues,
+        arguments.scalar("ridge", ridge),
+        arguments.scalar("num_samples", count("num_samples", num_samples)),
+    )
 
 
 @float64
 def risk(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: int
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
 ) -> RiskProfile:
     """Excess risk R of ridge regression, one term a direction.
 
@@ -83,7 +88,7 @@ def risk(
 
 @float64
 def best_ridge(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: int
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: Scalar
 ) -> Float[Array, ""]:
     """Ridge λ ≥ 0 of least total risk, argmin_λ Σ_i (bias_i + var_i).
 
@@ -107,13 +112,13 @@ def best_ridge(
     Source: derived (derivative of the risk in κ).
 
     """
-    spectrum, teacher, noise, _, count = _checked(mu, theta_sq, noise_variance, 0.0, num_samples)
-    return tune_ridge(spectrum, teacher, noise, count)
+    spectrum, teacher, noise, _, samples = _checked(mu, theta_sq, noise_variance, 0.0, num_samples)
+    return tune_ridge(spectrum, teacher, noise, samples)
 
 
 @float64
 def risk_bounds(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: int
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
 ) -> Bounds:
     """Two sides of the total risk of ridge in head-and-tail form, with constants ¼ and 1.
 
@@ -142,7 +147,7 @@ def risk_bounds(
 
 
 @float64
-def ols_risk(noise_variance: Scalar, dim: int, num_samples: int) -> Float[Array, ""]:
+def ols_risk(noise_variance: Scalar, dim: Scalar, num_samples: Scalar) -> Float[Array, ""]:
     """Exact risk of ordinary least squares on Gaussian features, R = σ² d/(N−d−1).
 
     It depends neither on the eigenvalues of M (all positive) nor on θ*, and is exact at finite N;
@@ -163,11 +168,11 @@ def ols_risk(noise_variance: Scalar, dim: int, num_samples: int) -> Float[Array,
 
     """
     noise = arguments.scalar("noise_variance", noise_variance)
-    check_integer("dim", dim, 1)
-    check_integer("num_samples", num_samples, 1)
-    if num_samples <= dim + 1:
-        raise fail("num_samples", num_samples, f"more than dim + 1 = {dim + 1} samples")
-    return noise * (int(dim) / int(num_samples - dim - 1))
+    directions = count("dim", dim)
+    samples = count("num_samples", num_samples)
+    if samples <= directions + 1:
+        raise fail("num_samples", samples, f"more than dim + 1 = {directions + 1} samples")
+    return noise * (directions / (samples - directions - 1))
 
 
 @jax.jit
@@ -226,7 +231,7 @@ def _safe_ratio(top: Float[Array, " d"], bottom: Float[Array, ""]) -> Float[Arra
 
 
 def _checked(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: int
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The arguments that most functions here share, checked, as float64 arrays."""
     eigenvalues = arguments.spectrum(mu)
@@ -235,10 +240,5 @@ def _checked(
         arguments.per_direction("theta_sq", theta_sq, eigenvalues),
         arguments.scalar("noise_variance", noise_variance),
         arguments.scalar("ridge", ridge),
-        _count(num_samples),
+        arguments.scalar("num_samples", count("num_samples", num_samples)),
     )
-
-
-def _count(num_samples: int) -> Float[Array, ""]:
-    check_integer("num_samples", num_samples, 1)
-    return jnp.asarray(num_samples, dtype=jnp.float64)

@@ -88,7 +88,7 @@ def tail_averaged_risk(
     initial = arguments.per_direction("delta0_sq", delta0_sq, eigenvalues)
     noise = arguments.scalar("noise_variance", noise_variance)
     count, start = arguments.tail(num_samples, tail_start)
-    step = stable_step_size(step_size, eigenvalues)
+    step = stable_step_size(step_size, mu)
     return split_risk(step * eigenvalues, eigenvalues * initial, noise, count, start)
 
 
@@ -181,7 +181,7 @@ def risk_bounds(
     initial = arguments.per_direction("delta0_sq", delta0_sq, eigenvalues)
     noise = arguments.scalar("noise_variance", noise_variance)
     count, start = arguments.tail(num_samples, None)
-    x = stable_step_size(step_size, eigenvalues) * eigenvalues
+    x = stable_step_size(step_size, mu) * eigenvalues
     free = recursion.tail_average(x, jnp.zeros_like(x), jnp.ones(()), jnp.zeros(()), count, start)
     return _assemble_bounds(x, eigenvalues * initial, noise, free, count, start)
 

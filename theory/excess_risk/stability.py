@@ -73,10 +73,16 @@ def gain(x: Float[Array, " d"]) -> Float[Array, ""]:
     return 0.5 * jnp.sum(terms)
 
 
-def stable_step_size(step_size: Scalar, mu: Float[Array, " d"]) -> Float[Array, ""]:
-    """A checked step size in (0, γ_max); `ValueError` with the limit if it is concrete and beyond."""
+def stable_step_size(step_size: Scalar, mu: Numbers) -> Float[Array, ""]:
+    """A checked step size in (0, γ_max); `ValueError` with the limit if it is concrete and beyond.
+
+    `mu` as the caller gave it: inside a trace, an array made from it would be traced too.
+    """
     check_shape("step_size", step_size, ())
-    high = np.inf if is_traced(step_size, mu) else float(limit(mu))
+    high = np.inf
+    if not is_traced(step_size, mu):
+        with jax.ensure_compile_time_eval():
+            high = float(limit(jnp.asarray(mu, dtype=jnp.float64)))
     check_number(
         "step_size",
         step_size,
@@ -111,7 +117,7 @@ def stationary_risk(mu: Numbers, noise_variance: Scalar, step_size: Scalar) -> F
     """
     eigenvalues = arguments.spectrum(mu)
     noise = arguments.scalar("noise_variance", noise_variance)
-    return _stationary(stable_step_size(step_size, eigenvalues) * eigenvalues, noise)
+    return _stationary(stable_step_size(step_size, mu) * eigenvalues, noise)
 
 
 @jax.jit

@@ -226,7 +226,9 @@ def _common(
     noise = arguments.scalar("noise_variance", noise_variance)
     constant = arguments.scalar("alpha", alpha, is_open=True)
     check_shape("step_size", step_size, ())
-    high = np.inf if is_traced(mu, alpha) else 1.0 / float(constant * jnp.sum(eigenvalues))
+    high = (
+        np.inf if is_traced(mu, alpha) else 1.0 / float(np.asarray(alpha) * np.sum(np.asarray(mu)))
+    )
     why = f"1/(alpha Σmu) = {high:.12g}" if np.isfinite(high) else ""
     check_number("step_size", step_size, 0.0, high, low_open=True, high_open=True, why=why)
     return eigenvalues, initial, noise, jnp.asarray(step_size, dtype=jnp.float64), constant

@@ -44,7 +44,6 @@ def total(profile):
     return float(profile.bias.sum() + profile.variance.sum())
 
 
-@pytest.mark.smoke
 def test_fixed_function_gets_harder_with_depth(operator):
     """Risk and effective rank are monotone; in the limit all but the top direction is lost."""
     power = deep_spectrum(operator, 1)  # θ*_i² = 1 at depth 1

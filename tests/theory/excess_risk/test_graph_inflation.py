@@ -28,7 +28,6 @@ def least_by_loop(mu, theta_sq, noise, count):
     return minimize_scalar(risk, bounds=ends, method="bounded", options={"xatol": 1e-5}).fun
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(("noise", "count"), [(1.0, 12), (0.05, 12), (0.3, 5)])
 def test_least_number_of_samples_by_scan(noise, count):
     mu = np.array([0.4, 0.3, 0.2, 0.1])

@@ -43,7 +43,6 @@ BAD_VALUES = [
 ]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("risk", RISKS)
 @pytest.mark.parametrize(("name", "value"), BAD_VALUES)
 def test_bad_value_is_named(risk, name, value):
@@ -127,6 +126,15 @@ def test_transformations(risk):
             shifted[number] = args[number] + sign * 1e-5 * direction
         expected = (total(*moved[0]) - total(*moved[1])) / 2e-5
         np.testing.assert_allclose(np.sum(grad * direction), expected, 1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("risk", [sgd.tail_averaged_risk, sgd.risk_bounds, sgd.zou_bounds])
+def test_constants_inside_a_trace_are_still_checked(risk):
+    got = jax.jit(lambda noise: risk(MU, ONES, noise, 0.1, 10))(0.25)
+    for a, b in zip(got, risk(MU, ONES, 0.25, 0.1, 10), strict=True):
+        np.testing.assert_allclose(a, b, 1e-14)
+    with pytest.raises(ValueError, match=r"^step_size: got 9"):
+        jax.jit(lambda noise: risk(MU, ONES, noise, 9.0, 10))(0.25)
 
 
 def test_zero_eigenvalues_have_finite_derivatives():

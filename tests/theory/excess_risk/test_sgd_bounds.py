@@ -22,7 +22,6 @@ def instances(seed, number, top):
     return mu, delta0_sq, noise, fraction * top(mu)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 32, 33, 200])
 def test_two_sided_bound_holds(count):
     cases = instances(count, 60, jax.vmap(sgd.stability_limit))
@@ -79,7 +78,6 @@ def test_a_wrong_constant_is_noticed():
 def test_traced_unstable_step_has_no_upper_bound():
     got = jax.jit(lambda g: sgd.risk_bounds(np.ones(3), np.ones(3), 1.0, g, 8))(2.0)
     assert np.isposinf(got.upper)
-    assert np.isfinite(got.lower) or np.isposinf(got.lower)
 
 
 def published_limit(mu):

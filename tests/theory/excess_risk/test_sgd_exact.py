@@ -176,7 +176,6 @@ def test_two_samples_by_hand():
     np.testing.assert_allclose(got.variance, [x**2 * noise], 1e-14)
 
 
-@pytest.mark.smoke
 def test_scaling_and_order():
     """M → cM, γ → γ/c, θ* → θ*/√c leaves R; so does the order of the directions."""
     rng = np.random.default_rng(4)
@@ -211,7 +210,6 @@ def test_power_law_rates(decay, source, slopes):
     np.testing.assert_allclose((ratio[1] - ratio[0]) / np.log(4.0), slopes, atol=0.02)
 
 
-@pytest.mark.smoke
 def test_small_step_limit():
     """The distance to the linear filter is of first order in γ at fixed γN."""
     rng = np.random.default_rng(9)

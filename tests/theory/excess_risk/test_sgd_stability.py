@@ -68,7 +68,6 @@ def test_curve_of_an_overflowing_run_has_no_nan():
     assert not np.isnan(curve).any()
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("fraction", [0.01, 0.5, 0.9])
 def test_stationary_risk_is_the_fixed_point(fraction):
     """(I − K) s = σ² x²: solve for the fixed point of the recursion, then sum."""

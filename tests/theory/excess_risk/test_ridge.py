@@ -129,7 +129,7 @@ def test_ridgeless_limits() -> None:
 
 def test_ordinary_least_squares() -> None:
     np.testing.assert_allclose(theory.ols_risk(0.25, 64, 128), 0.25 * 64 / 63, rtol=1e-15)
-    # scikit-learn-free check of the exact value: E tr (FᵀF)^{-1} over drawn designs, by a z-test.
+    # The exact value is a mean of an inverse Wishart: E tr (FᵀF)^{-1} over drawn designs, by a z-test.
     designs = RNG.normal(size=(4000, 30, 12))
     draws = np.trace(np.linalg.inv(np.swapaxes(designs, 1, 2) @ designs), axis1=1, axis2=2)
     error = draws.std(ddof=1) / np.sqrt(len(draws))

@@ -60,7 +60,7 @@ def test_no_ridge_on_a_grid_does_better() -> None:
 
 
 def test_spike_on_a_flat_tail() -> None:
-    # Published comparison values of tuned ridge at d = 4096.
+    # Reference values of tuned ridge at d = 4096, to the digits that are known.
     theta_sq = np.r_[1.0, np.zeros(4095)]
     for mass, noise, n, expected in ((1.0, 1e-3, 128, 9.96e-5), (3.0, 1e-2, 32, 8.2e-3)):
         mu = np.r_[1.0, np.full(4095, mass / 4095)]

@@ -103,8 +103,9 @@ def best_ridge(
 
     Returns:
         λ, un-normalised, a scalar: 0 where no regularisation (or the minimum-norm solution) is
-        best, or where λ is below the rounding of κN; infinity where there is noise and no signal at all, so that more is always better.
-        Negative λ, which can win a few per cent on a spike with a flat tail, is left out.
+        best, or where λ is below the rounding of κN; infinity where there is noise and no
+        signal at all, so that more is always better. Negative λ, which can win a few per
+        cent on a spike with a flat tail, is left out.
 
     Raises:
         ValueError: an argument is out of range; it is named.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ import xarray as xr
 from boundlab.study import Study
 from boundlab.versions import versions
 
+DIGEST = "data_digest"
 PROVENANCE = "provenance"  # one JSON text: netCDF has no booleans, None or dicts
 
 
@@ -35,15 +37,14 @@ def result_path(
 def source_digest() -> str:
     """Digest of every source file that a number can depend on."""
     core = Path(__file__).resolve().parent
-    import boundlab.analysis
-    import boundlab.models
-    import boundlab.theory
-
     digest = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
-    for package in (boundlab.theory, boundlab.models, boundlab.analysis):
-        for file in sorted(Path(package.__path__[0]).rglob("*.py")):
+    for package in ("boundlab.theory", "boundlab.models", "boundlab.analysis"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.submodule_search_locations
+        for file in sorted(Path(spec.submodule_search_locations[0]).rglob("*.py")):
             digest.update(file.read_bytes())
-    for name in ("sweeps.py", "checkpoints.py", "study.py", "precision.py"):
+    for name in ("sweeps.py", "blocks.py", "entries.py", "study.py", "precision.py"):
         digest.update((core / name).read_bytes())
     return digest.hexdigest()
 
@@ -55,7 +56,7 @@ def save(dataset: xr.Dataset, path: Path) -> None:
         raise FileExistsError(f"out: {path} exists already and is left as it is")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        dataset.to_netcdf(partial, engine="h5netcdf")
+        dataset.assign_attrs({DIGEST: data_digest(dataset)}).to_netcdf(partial, engine="h5netcdf")
         _publish(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -78,6 +79,8 @@ def load(path: Path) -> xr.Dataset:
         provenance = json.loads(dataset.attrs[PROVENANCE])
         if not isinstance(provenance, dict):
             raise TypeError("provenance is no record")
+        if dataset.attrs[DIGEST] != data_digest(dataset):
+            raise TypeError("its data are not those that were written")
     except FileNotFoundError:
         raise
     except Exception as error:  # h5py, xarray and json each raise their own kinds on a bad file
@@ -86,6 +89,21 @@ def load(path: Path) -> xr.Dataset:
             "it is left as it is: move it away to run again"
         ) from error
     return dataset
+
+
+def data_digest(dataset: xr.Dataset) -> str:
+    """Digest of all values, by which `load` notices a file that changed after it was written."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        variable = dataset[name].variable
+        values = variable.values
+        if values.dtype.kind not in "biufc":
+            values = np.char.encode(values.astype(str))  # strings come back as objects
+            digest.update(b"".join(values.ravel().tolist()))
+        else:
+            digest.update(np.ascontiguousarray(values).tobytes())
+        digest.update(f"{name} {variable.dims} {variable.shape}".encode())
+    return digest.hexdigest()
 
 
 def provenance(dataset: xr.Dataset) -> dict[str, Any]:

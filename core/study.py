@@ -1,6 +1,5 @@
 """A study: presets, one experiment that returns a labelled dataset, and the claims about it."""
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Hashable, Mapping
@@ -13,7 +12,6 @@ import xarray as xr
 
 from boundlab.checks import fail
 from boundlab.claims import Claim
-from boundlab.precision import x64
 from boundlab.sweeps import sweep
 
 PRESETS = ("smoke", "quick", "paper")
@@ -78,8 +76,7 @@ class Study:
             path = None if folder is None else folder / f"{name}.sweep"
             return sweep(*args, checkpoint=path, progress=progress, **kwargs)
 
-        precise = x64() if double else contextlib.nullcontext()
-        with precise, jax.default_matmul_precision("highest"):
+        with jax.enable_x64(double), jax.default_matmul_precision("highest"):
             dataset = self.experiment(config, key, repeat)
         fields = dataclasses.asdict(config)  # type: ignore[call-overload]
         return dataset.assign_attrs(

@@ -1,0 +1,101 @@
+"""Figure F2: risk against the number of samples, for SGD and ridge."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from boundlab.figures.style import COLORS, mean_and_error, style
+
+
+def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
+    """F2, a column a problem: SGD above, ridge below."""
+    with style():
+        figure, axes = plt.subplots(
+            2, dataset.sizes["curves_problem"], figsize=(11, 5.6), sharex=True, sharey="row"
+        )
+        for column, name in enumerate(dataset.curves_problem.values):
+            at = dataset.sel(curves_problem=name)
+            _sgd(axes[0, column], at)
+            _ridge(axes[1, column], at)
+            axes[0, column].set_title(str(name).replace("_", " "), fontsize=9)
+            axes[1, column].set_xticks(at.curves_num_samples.values)
+            axes[1, column].set_xticklabels(at.curves_num_samples.values, rotation=45)
+            axes[1, column].minorticks_off()
+            axes[1, column].set_xlabel("samples $N$")
+        axes[0, 0].set_ylabel("excess risk $R$ of SGD")
+        axes[1, 0].set_ylabel("excess risk $R$ of ridge")
+        for row in axes:
+            handles, labels = row[0].get_legend_handles_labels()
+            row[-1].legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    caption = (
+        "Risk R = ‖θ − θ*‖²_M (no ½, signal power 1) against the number of samples N, "
+        f"{dataset.attrs['curves_dim']} nodes, isotropic teacher. Lines: exact risk of tail-averaged "
+        "SGD at a fixed fraction of the stability limit, and ridge's deterministic equivalent. Dots: "
+        "means of simulated runs with ±2 standard errors. Bands: between the two sides of the bounds "
+        "of this suite. The dots lie on the lines; the bands are up to an order of magnitude wide."
+    )
+    return {"F2-learning-curves": (figure, caption)}
+
+
+def _sgd(axes: Axes, at: xr.Dataset) -> None:
+    samples = at.curves_num_samples.values
+    axes.fill_between(
+        samples,
+        at.curves_sgd_lower,
+        at.curves_sgd_upper,
+        color=COLORS[0],
+        alpha=0.13,
+        lw=0,
+        label="bounds",
+    )
+    axes.plot(samples, at.curves_sgd_exact.sum("curves_part"), label="exact")
+    for part, line in (("bias", "--"), ("variance", ":")):
+        axes.plot(
+            samples,
+            at.curves_sgd_exact.sel(curves_part=part),
+            line,
+            color=COLORS[0],
+            lw=1.1,
+            label=part,
+        )
+    mean, error = mean_and_error(at.curves_sgd_risk)
+    axes.errorbar(samples, mean, error, fmt="o", ms=4, color="black", label="simulated", zorder=5)
+    axes.set(xscale="log", yscale="log")
+
+
+def _ridge(axes: Axes, at: xr.Dataset) -> None:
+    samples = at.curves_num_samples.values
+    for color, ridge in zip(COLORS[1:], at.curves_ridge.values, strict=False):
+        one = at.sel(curves_ridge=ridge)
+        if ridge > 0:
+            axes.fill_between(
+                samples,
+                one.curves_ridge_lower,
+                one.curves_ridge_upper,
+                color=color,
+                alpha=0.13,
+                lw=0,
+            )
+        label = f"$\\lambda={ridge:g}$" if ridge else r"$\lambda=0$, $N>d$"
+        axes.plot(
+            samples,
+            one.curves_ridge_equivalent.sum("curves_part", skipna=False),
+            color=color,
+            label=label,
+        )
+        mean, error = mean_and_error(one.curves_ridge_risk, "design")
+        shown = np.isfinite(one.curves_ridge_equivalent.sum("curves_part", skipna=False).values)
+        dots = "simulated" if ridge == at.curves_ridge.values[-1] else None
+        axes.errorbar(
+            samples[shown],
+            mean.values[shown],
+            error.values[shown],
+            fmt="o",
+            ms=4,
+            color=color,
+            zorder=5,
+            label=dots,
+        )
+    axes.set(xscale="log", yscale="log")

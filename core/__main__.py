@@ -165,14 +165,15 @@ def _parse(command: str, arguments: list[str]) -> tuple[Options, Any]:
         return tyro.cli(Options, args=arguments, prog=prog), None
     preset = _preset(arguments)
     default = study(named[0]).presets[preset]
-    both = dataclasses.make_dataclass(
+    config_class: Any = type(default)
+    both: Any = dataclasses.make_dataclass(
         "Command",
         [
-            ("options", tyro.conf.OmitArgPrefixes[Options]),
-            ("config", tyro.conf.OmitArgPrefixes[type(default)], field(default=default)),
+            ("options", Annotated[Options, tyro.conf.OmitArgPrefixes]),
+            ("config", Annotated[config_class, tyro.conf.OmitArgPrefixes], field(default=default)),
         ],
     )
-    parsed = tyro.cli(both, args=arguments, prog=prog, description=_usage().split("\n")[0])
+    parsed: Any = tyro.cli(both, args=arguments, prog=prog, description=_usage().split("\n")[0])
     return parsed.options, parsed.config
 
 

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from boundlab.precision import x64_is_on
+
 ROWS = 40_000  # the faults of batched reductions begin at about 16,000 rows
 
 
@@ -36,7 +38,7 @@ def run_canaries() -> tuple[Canary, ...]:
 
 def _tolerance() -> float:
     # Sums of 40,000 terms: a few hundred units in the last place.
-    return 1e-11 if jax.config.jax_enable_x64 else 2e-4
+    return 1e-11 if x64_is_on() else 2e-4
 
 
 def _error(got: jax.Array, wanted: np.ndarray) -> float:
@@ -44,7 +46,7 @@ def _error(got: jax.Array, wanted: np.ndarray) -> float:
 
 
 def _draw(*shape: int) -> np.ndarray:
-    dtype = np.float64 if jax.config.jax_enable_x64 else np.float32
+    dtype = np.float64 if x64_is_on() else np.float32
     return np.random.default_rng(7).standard_normal(shape).astype(dtype)
 
 

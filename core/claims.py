@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from boundlab.checks import check_choice, fail
+from boundlab.checks import check_choice, check_number, fail
 from boundlab.typing import Numbers, Scalar
 
 
@@ -94,8 +94,7 @@ class Evidence:
         if self.labels and len(self.labels) != cases:
             raise fail("labels", f"{len(self.labels)} of them", f"{cases}, one a case")
         for label, number in (("tolerance", self.tolerance), ("resolution", self.resolution)):
-            if not 0 <= number < np.inf:
-                raise fail(label, number, "a finite number ≥ 0")
+            check_number(label, number, 0)
 
 
 Check = Callable[[xr.Dataset], Evidence]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from boundlab.canaries import run_canaries
-from boundlab.precision import x64
+from boundlab.precision import x64, x64_is_on
 from boundlab.versions import KNOWN_BAD, versions
 
 
@@ -20,8 +20,8 @@ def examine(console: Console, cache_folder: str) -> bool:
         facts.add_row(name, version)
     facts.add_row("backend", jax.default_backend())
     facts.add_row("devices", ", ".join(f"{d.id}: {d.device_kind}" for d in jax.devices()))
-    facts.add_row("x64", str(bool(jax.config.jax_enable_x64)))
-    facts.add_row("matmul precision", str(jax.config.jax_default_matmul_precision or "default"))
+    facts.add_row("x64", str(x64_is_on()))
+    facts.add_row("matmul precision", "highest while a study runs or is verified")
     facts.add_row("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") or "none")
     facts.add_row("compilation cache", cache_folder)
     for version, fault in KNOWN_BAD.items():

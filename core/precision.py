@@ -21,6 +21,11 @@ def x64() -> AbstractContextManager[None]:
     return jax.enable_x64(True)
 
 
+def x64_is_on() -> bool:
+    """Whether JAX computes in float64 here."""
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+
 def standard_promotion() -> AbstractContextManager[None]:
     """Open a context with JAX's usual type promotion, for libraries that break under the strict one."""
     return jax.numpy_dtype_promotion("standard")
@@ -40,7 +45,7 @@ def float64(fn: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax.config.jax_enable_x64:
+        if x64_is_on():
             args, kwargs = jax.tree.map(_widen, (args, kwargs))
             return fn(*args, **kwargs)
         if is_traced(args, kwargs):

@@ -205,6 +205,6 @@ class _CompileTimer:
     def __exit__(self, *_: object) -> None:
         jax.monitoring.unregister_event_duration_listener(self._hear)
 
-    def _hear(self, event: str, seconds: float, **_: str | int) -> None:
+    def _hear(self, event: str, duration_secs: float, **_: str | int) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
-            self.seconds += seconds
+            self.seconds += duration_secs

@@ -13,7 +13,7 @@ import numpy as np
 from boundlab.checks import check_number, fail
 from boundlab.claims import Evidence, Kind
 from boundlab.typing import Numbers, Scalar
-from boundlab.verdicts import FEW_SEEDS, Status, Verdict, single
+from boundlab.verdicts import FEW_SEEDS, Status, Verdict, check_rate, single
 
 
 def assert_upper_bound(
@@ -125,13 +125,13 @@ def _reference(name: str, reference: Numbers, values: np.ndarray) -> np.ndarray:
 def _decide(
     kind: Kind, evidence: Evidence, rate: Scalar, statement: str, *, strict: bool = False
 ) -> None:
-    check_number("false_alarm_rate", rate, 0, 1, low_open=True, high_open=True)
-    verdict = single(kind, evidence, rate)
+    alarm_rate = check_rate(rate)
+    verdict = single(kind, evidence, alarm_rate)
     if verdict.status == Status.VIOLATED or (strict and verdict.status != Status.HOLDS):
-        raise AssertionError(_message(verdict, evidence, rate, statement))
+        raise AssertionError(_message(verdict, alarm_rate, statement))
 
 
-def _message(verdict: Verdict, evidence: Evidence, rate: Scalar, statement: str) -> str:
+def _message(verdict: Verdict, rate: float, statement: str) -> str:
     outcome = "violated" if verdict.status == Status.VIOLATED else "not decided by this sample"
     low, high = verdict.interval
     lines = [

@@ -6,10 +6,11 @@ Parameters of public functions are typed loosely and checked by hand, so that ba
 
 from collections.abc import Sequence
 
-from jax.typing import ArrayLike
+import jax
+import numpy as np
 
 # One number: Python, NumPy or a (possibly traced) JAX scalar. A `float` alone would refuse an int
 # and a tracer under a run-time type checker.
-Scalar = ArrayLike
+Scalar = jax.Array | np.ndarray | np.bool | np.number | bool | int | float
 # One or more numbers.
-Numbers = ArrayLike | Sequence[float] | Sequence[int]
+Numbers = Scalar | Sequence[float] | Sequence[int]

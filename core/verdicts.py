@@ -60,6 +60,10 @@ class Verdict(NamedTuple):
     """True under 64 seeds, where skewed samples may exceed the declared rate."""
 
 
+# (low, high) that the mean must not pass, (low, high) inside which it holds, sides to test.
+Bands = tuple[statistics.Array, statistics.Array, statistics.Array, statistics.Array, int]
+
+
 class _Tested(NamedTuple):
     """Evidence reduced to one summary a case, with the band in which the mean must lie."""
 
@@ -81,7 +85,7 @@ class _Tested(NamedTuple):
         p = self.case_p_values()
         return float(min(1.0, p.min() * len(p)))
 
-    def interval(self, level: Scalar) -> tuple[statistics.Array, statistics.Array]:
+    def interval(self, level: float) -> tuple[statistics.Array, statistics.Array]:
         return statistics.interval(self.summary, level / len(self.low) / self.sides)
 
 
@@ -117,9 +121,9 @@ def judge(
     false_alarm_rate: Scalar,
 ) -> tuple[Verdict, ...]:
     """Verdicts on `claims` from the evidence for them and for their controls."""
-    check_number("false_alarm_rate", false_alarm_rate, 0, 1, low_open=True, high_open=True)
+    rate = check_rate(false_alarm_rate)
     rejected = [
-        _violated_alone(claim, control, false_alarm_rate / len(claims))
+        _violated_alone(claim, control, rate / len(claims))
         for claim, control in zip(claims, controls, strict=True)
     ]
     tested = [
@@ -127,7 +131,7 @@ def judge(
         for claim, evidence in zip(claims, checked, strict=True)
     ]
     p_values = np.array([item.p_value() for item in tested if item is not None])
-    violated, adjusted, level = statistics.holm(p_values, false_alarm_rate)
+    violated, adjusted, level = statistics.holm(p_values, rate)
     family = iter(zip(violated, adjusted, level, strict=True))
     verdicts = []
     for claim, evidence, item, control in zip(claims, checked, tested, rejected, strict=True):
@@ -139,7 +143,13 @@ def judge(
     return tuple(verdicts)
 
 
-def single(kind: Kind, evidence: Evidence, rate: Scalar) -> Verdict:
+def check_rate(false_alarm_rate: Scalar) -> float:
+    """The rate as a float, or a `ValueError` that names it."""
+    check_number("false_alarm_rate", false_alarm_rate, 0, 1, low_open=True, high_open=True)
+    return float(np.asarray(false_alarm_rate))
+
+
+def single(kind: Kind, evidence: Evidence, rate: float) -> Verdict:
     """Verdict on one statement that stands alone, without a control."""
     if evidence.exact is not None:
         return _exact_verdict(str(kind), kind, evidence, False)
@@ -148,7 +158,7 @@ def single(kind: Kind, evidence: Evidence, rate: Scalar) -> Verdict:
     return _verdict(str(kind), item, p <= rate, p, rate, False)
 
 
-def _violated_alone(claim: Claim, evidence: Evidence, rate: Scalar) -> bool:
+def _violated_alone(claim: Claim, evidence: Evidence, rate: float) -> bool:
     return single(claim.kind, evidence, rate).status == Status.VIOLATED
 
 
@@ -169,11 +179,12 @@ def _reduce(evidence: Evidence, kind: Kind) -> _Tested:
     return _Tested(evidence, kind, statistics.summarize(samples), *_bands(evidence, kind))
 
 
-def _bands(evidence: Evidence, kind: Kind) -> tuple:
+def _bands(evidence: Evidence, kind: Kind) -> Bands:
     reference = np.asarray(evidence.reference, dtype=np.float64)
     infinite = np.full_like(reference, np.inf)
-    allowed = evidence.tolerance * np.abs(reference)
-    resolved = max(evidence.tolerance, evidence.resolution) * np.abs(reference)
+    tolerance = float(np.asarray(evidence.tolerance))
+    allowed = tolerance * np.abs(reference)
+    resolved = max(tolerance, float(np.asarray(evidence.resolution))) * np.abs(reference)
     if kind in (Kind.UPPER, Kind.ORDER):
         return -infinite, reference + allowed, -infinite, reference + allowed, 1
     if kind == Kind.LOWER:

@@ -6,7 +6,7 @@ from typing import Any
 
 # Okabe and Ito's palette, in an order whose first entries differ most in lightness too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-SETTINGS: dict[str, Any] = {
+SETTINGS: Any = {
     "figure.constrained_layout.use": True,
     "font.size": 9,
     "axes.titlesize": 10,

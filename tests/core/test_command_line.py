@@ -32,7 +32,7 @@ def _experiment(config: ToyConfig, key: jax.Array, repeat: object) -> xr.Dataset
     if config.num_seeds == 13:
         raise KeyboardInterrupt
     keys = jax.random.split(key, config.num_seeds)
-    runs = repeat("toy", lambda p, k: p["x"] + jax.random.normal(k) / 10, {"x": [1.0]}, keys)
+    runs = repeat("toy", lambda p, k: p["x"] + jax.random.normal(k) / 50, {"x": [1.0]}, keys)
     return xr.Dataset({"value": runs["value"] + config.shift})
 
 

@@ -1,0 +1,168 @@
+"""Claims about depth; their numbers are the variables of `depth.run`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from boundlab.analysis.excess_risk.problems import case_labels, column
+from boundlab.claims import Claim, Evidence, Kind, Source
+
+THEORY = "boundlab.theory.excess_risk."
+GRAPH_TESTS = "tests/theory/excess_risk/test_graph.py::"
+# Beyond this depth the risk of the function teacher has reached its limit and moves by rounding.
+MONOTONE_DEPTH = 8
+
+
+def _steps(dataset: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """The dataset at every depth but the last, and at every depth but the first."""
+    return (
+        dataset.isel(depth_rounds=slice(None, -1)),
+        dataset.isel(depth_rounds=slice(1, None)),
+    )
+
+
+def _rank(dataset: xr.Dataset) -> Evidence:
+    shallow, deep = _steps(dataset)
+    return Evidence(
+        exact=column(deep, "depth_effective_rank"),
+        reference=column(shallow, "depth_effective_rank"),
+        labels=case_labels(deep, "depth_effective_rank"),
+    )
+
+
+def _rank_reversed(dataset: xr.Dataset) -> Evidence:
+    shallow, deep = _steps(dataset)
+    return Evidence(
+        exact=column(shallow, "depth_effective_rank"),
+        reference=column(deep, "depth_effective_rank"),
+    )
+
+
+def _monotone(teacher: str, *, falling: bool, deepest: int | None = None) -> Callable:
+    def check(dataset: xr.Dataset) -> Evidence:
+        part = dataset.sel(depth_teacher=teacher, depth_rounds=slice(None, deepest))
+        shallow, deep = _steps(part)
+        small, large = (deep, shallow) if falling else (shallow, deep)
+        return Evidence(
+            exact=column(small, "depth_sgd_risk"),
+            reference=column(large, "depth_sgd_risk"),
+            labels=case_labels(deep, "depth_sgd_risk"),
+        )
+
+    return check
+
+
+def _limit(reference: str) -> Callable[[xr.Dataset], Evidence]:
+    def check(dataset: xr.Dataset) -> Evidence:
+        return Evidence(
+            exact=column(dataset, "depth_limit_risk"),
+            reference=column(dataset, reference),
+            tolerance=0.02,
+            labels=case_labels(dataset, "depth_limit_risk"),
+        )
+
+    return check
+
+
+def _capped(part: xr.Dataset, name: str) -> Evidence:
+    return Evidence(
+        exact=column(part, name),
+        reference=1.01 * float(part["depth_least_squares_risk"]),
+        labels=case_labels(part, name),
+    )
+
+
+def _ridge_capped(dataset: xr.Dataset) -> Evidence:
+    return _capped(dataset.isel(depth_ridge_samples=-1), "depth_ridge_risk")
+
+
+def _sgd_capped(dataset: xr.Dataset) -> Evidence:
+    return _capped(dataset.sel(depth_teacher="function"), "depth_sgd_risk")
+
+
+def _simulated(*, real_depth: bool) -> Callable[[xr.Dataset], Evidence]:
+    def check(dataset: xr.Dataset) -> Evidence:
+        rounds = dataset["depth_simulated_rounds"].values
+        exact = dataset["depth_sgd_risk"].sel(
+            depth_operator="normalized_adjacency",
+            depth_teacher="function",
+            depth_rounds=rounds if real_depth else np.ones_like(rounds),
+        )
+        return Evidence(
+            samples=column(dataset, "depth_simulated_risk", "depth_seed"),
+            reference=exact.transpose("depth_graph", "depth_rounds").values.ravel(),
+            labels=case_labels(dataset, "depth_simulated_risk", "depth_seed"),
+        )
+
+    return check
+
+
+CLAIMS = (
+    Claim(
+        id="depth-rank",
+        source=Source("derived", "an exponential family in L"),
+        statement=r"$\mathrm{PR}_{L}$ is non-increasing in the depth $L$",
+        kind=Kind.UPPER,
+        check=_rank,
+        control=_rank_reversed,
+        control_statement="the effective rank grows with depth",
+        formula=THEORY + "graph.effective_rank",
+        test=GRAPH_TESTS + "test_effective_rank",
+    ),
+    Claim(
+        id="depth-function-monotone",
+        source=Source("derived", "over-smoothing of a fixed function"),
+        statement=r"fixed function: the risk of SGD is non-decreasing over $L = 1, 2, 4, 8$",
+        kind=Kind.UPPER,
+        check=_monotone("function", falling=False, deepest=MONOTONE_DEPTH),
+        control=_monotone("weights", falling=False, deepest=MONOTONE_DEPTH),
+        control_statement="the same for the teacher with fixed weights",
+        formula=THEORY + "graph.depth_profile",
+        test=GRAPH_TESTS + "test_depth_profile",
+    ),
+    Claim(
+        id="depth-weights-monotone",
+        source=Source("derived", "a fixed θ* on smoother features"),
+        statement=r"fixed $\theta^*$: the risk of SGD is non-increasing in the depth $L$",
+        kind=Kind.UPPER,
+        check=_monotone("weights", falling=True),
+        control=_monotone("function", falling=True),
+        control_statement="the same for the teacher with a fixed function",
+        formula=THEORY + "graph.depth_profile",
+        test=GRAPH_TESTS + "test_depth_profile",
+    ),
+    Claim(
+        id="depth-limit",
+        source=Source("derived", "one direction is left as L → ∞"),
+        statement=r"$L\to\infty$: $R = (1-p_1) + (\sigma^2+1-p_1)V_1 + p_1\,\mathrm{bias}_1$",
+        kind=Kind.IDENTITY,
+        check=_limit("depth_limit_formula"),
+        control=_limit("depth_limit_noiseless"),
+        control_statement="the signal that is missed does not act as noise: σ² V₁ alone",
+        formula=THEORY + "graph.depth_profile",
+        test=GRAPH_TESTS + "test_depth_profile",
+    ),
+    Claim(
+        id="depth-ridge",
+        source=Source("derived", "least squares is blind to the graph"),
+        statement=r"tuned ridge at $N=2d$ stays $\leq 1.01\,\sigma^2 d/(N-d-1)$ at every depth",
+        kind=Kind.UPPER,
+        check=_ridge_capped,
+        control=_sgd_capped,
+        control_statement="SGD stays under the same cap",
+        formula=THEORY + "ridge.best_ridge",
+        test="tests/theory/excess_risk/test_ridge_tuning.py::test_no_ridge_on_a_grid_does_better",
+    ),
+    Claim(
+        id="depth-simulated",
+        source=Source("derived", "second-moment recursion on the spectrum of G^L"),
+        statement=r"SGD through the real $G^L$: simulated risk = exact risk",
+        kind=Kind.EQUAL,
+        check=_simulated(real_depth=True),
+        control=_simulated(real_depth=False),
+        control_statement="depth leaves the risk of a fixed function as it is at L = 1",
+        formula=THEORY + "graph.depth_profile",
+        test=GRAPH_TESTS + "test_depth_profile",
+    ),
+)

@@ -53,10 +53,10 @@ def graph_operator(
     shift = jnp.asarray(shift, jnp.float64)
     teleport = jnp.asarray(teleport, jnp.float64)
     if kind == "laplacian":
-        return np.diag(graph.degrees().astype(np.float64)) - adjacency + shift * identity
+        return jnp.asarray(np.diag(adjacency.sum(axis=1)) - adjacency) + shift * identity
     if kind == "adjacency":
         radius = float(np.abs(np.linalg.eigvalsh(adjacency)).max())
-        return adjacency + (radius + shift) * identity
+        return jnp.asarray(adjacency) + (radius + shift) * identity
     scale = 1 / np.sqrt(graph.degrees() + 1.0)
     smoothing = scale[:, None] * (adjacency + identity) * scale[None, :]
     if kind == "normalized_adjacency":
@@ -94,7 +94,7 @@ def spectrum(covariance: Numbers) -> Spectrum:
     Negative eigenvalues within rounding (4 n ε times the largest, ε = 2.2e-16) become 0.
 
     Raises `ValueError` naming `covariance` for a matrix that is not square, not finite, not
-    symmetric (to 1e-10 of its largest entry) or that has a clearly negative eigenvalue.
+    symmetric (to 1e-6 of its largest entry) or that has a clearly negative eigenvalue.
     """
     check_shape("covariance", covariance, (None, None))
     n = np.shape(covariance)[0]
@@ -115,5 +115,5 @@ def _check_symmetric(name: str, matrix: Numbers) -> None:
     if is_traced(matrix):
         return
     array = np.asarray(matrix)
-    if np.abs(array - array.T).max() > 1e-10 * np.abs(array).max():
+    if np.abs(array - array.T).max() > 1e-6 * np.abs(array).max():
         raise fail(name, "a matrix that is not symmetric", "a symmetric matrix")

@@ -25,7 +25,7 @@ class NeighborTable(NamedTuple):
     is true on neighbours.
     """
 
-    index: Int[np.ndarray, "n max_degree"]
+    index: Int[np.ndarray, "n max_degree"]  # type: ignore[assignment]  # hides tuple.index
     mask: Bool[np.ndarray, "n max_degree"]
 
 

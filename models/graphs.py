@@ -61,7 +61,7 @@ def star(n: int | np.integer) -> Graph:
 def complete(n: int | np.integer) -> Graph:
     """Complete graph: every pair of the n nodes is joined; n(n − 1)/2 edges."""
     check_integer("n", n, 1)
-    return from_edges(np.stack(np.triu_indices(n, 1), axis=1), n)
+    return from_edges(np.stack(np.triu_indices(int(n), 1), axis=1), n)
 
 
 def hypercube(q: int | np.integer) -> Graph:

@@ -70,16 +70,17 @@ def simulate_ridge(
         feature_spectrum = np.ones(np.shape(theta_star))
     check_shape("feature_spectrum", feature_spectrum, np.shape(theta_star))
     check_number("feature_spectrum", feature_spectrum, 0)
-    return _simulate(
-        key,
-        operator,
-        jnp.asarray(theta_star, dtype),
-        jnp.asarray(noise_std, dtype),
-        jnp.asarray(ridge, dtype),
-        jnp.sqrt(jnp.asarray(feature_spectrum, dtype)),
-        num_samples=int(num_samples),
-        reading=reading,
-    )
+    with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
+        return _simulate(
+            key,
+            operator,
+            jnp.asarray(theta_star, dtype),
+            jnp.asarray(noise_std, dtype),
+            jnp.asarray(ridge, dtype),
+            jnp.sqrt(jnp.asarray(feature_spectrum, dtype)),
+            num_samples=int(num_samples),
+            reading=reading,
+        )
 
 
 def simulate_relu_ridge(
@@ -103,14 +104,15 @@ def simulate_relu_ridge(
     check_integer("num_samples", num_samples, 1)
     _check_numbers(theta_star, noise_std, ridge)
     dtype = operator.dtype
-    return _simulate_relu(
-        key,
-        operator,
-        jnp.asarray(theta_star, dtype),
-        jnp.asarray(noise_std, dtype),
-        jnp.asarray(ridge, dtype),
-        num_samples=int(num_samples),
-    )
+    with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
+        return _simulate_relu(
+            key,
+            operator,
+            jnp.asarray(theta_star, dtype),
+            jnp.asarray(noise_std, dtype),
+            jnp.asarray(ridge, dtype),
+            num_samples=int(num_samples),
+        )
 
 
 def _check_numbers(theta_star: Numbers, noise_std: Scalar, ridge: Scalar) -> None:
@@ -138,7 +140,7 @@ def _simulate(
     if reading == "signal":
         design, test_operator = aggregate(operator, normal), operator
     else:
-        # Aggregation runs over the rows, one a node: (Gᵀ applied from the right) of the transpose.
+        # One row a node: aggregation mixes the rows, that is the columns of the transpose.
         design = aggregate(operator, (normal * feature_std[None, :]).T).T
         test_operator = feature_std
     return _risk(design, test_operator, theta_star, noise_std, ridge)

@@ -81,17 +81,18 @@ def simulate_sgd(
     check_shape("theta0", theta0, (n,), "one entry a node")
     check_number("theta0", theta0)
     dtype = operator.dtype
-    return _simulate(
-        key,
-        operator,
-        jnp.asarray(theta_star, dtype),
-        jnp.asarray(noise_std, dtype),
-        jnp.asarray(step_size, dtype),
-        jnp.asarray(theta0, dtype),
-        num_samples=int(num_samples),
-        tail_start=int(tail_start),
-        algorithm=algorithm,
-    )
+    with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
+        return _simulate(
+            key,
+            operator,
+            jnp.asarray(theta_star, dtype),
+            jnp.asarray(noise_std, dtype),
+            jnp.asarray(step_size, dtype),
+            jnp.asarray(theta0, dtype),
+            num_samples=int(num_samples),
+            tail_start=int(tail_start),
+            algorithm=algorithm,
+        )
 
 
 @partial(jax.jit, static_argnames=("num_samples", "tail_start", "algorithm"))
@@ -114,7 +115,7 @@ def _simulate(
     # Share of the averaged iterates θ_s … θ_{N−1} that come after update t = 1, 2, …; 0 for the
     # updates past N − 1 that fill the last block, which are thereby without effect.
     update = np.arange(1, num_blocks * BLOCK + 1)
-    share = np.clip((num_samples - update) / (num_samples - tail_start), 0, 1).astype(dtype)
+    share = jnp.asarray(np.clip((num_samples - update) / (num_samples - tail_start), 0, 1), dtype)
 
     def block(
         carry: Float[Array, "2 n"],

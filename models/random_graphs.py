@@ -21,7 +21,7 @@ def random_regular(key: jax.Array, n: int | np.integer, degree: int | np.integer
     and then 5E + 50 random switches {ab, cd} → {ac, bd} are proposed, of which those that keep the
     graph simple are made. That chain is symmetric, so its stationary law is the uniform one, which
     the random start is already close to. For degree ≥ 3 the graph is connected with probability
-    1 − O(n^{−(degree − 2)}); it isn't forced to be.
+    tending to 1 as n grows; it isn't forced to be.
 
     Raises `ValueError` naming `degree` if n·degree is odd or degree ≥ n.
     """

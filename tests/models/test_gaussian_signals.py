@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from boundlab.models import linear_gnn
 from boundlab.models.gaussian_signals import aggregate, as_operator, relu_risk, squared_norm
 
 
@@ -88,3 +89,15 @@ def test_quadratic_form_over_many_rows_is_the_one_of_numpy():
 def test_bad_operators_are_refused(bad, match):
     with pytest.raises(ValueError, match=match):
         as_operator(bad)
+
+
+def test_every_product_is_taken_at_full_precision(key, operator, theta_star):
+    """float32 products on an accelerator would otherwise be rounded to 10 bits."""
+    G = operator.astype(np.float32)
+    for run in (
+        lambda k: linear_gnn.simulate_sgd(k, G, theta_star, 0.3, 0.4, 9),
+        lambda k: linear_gnn.simulate_ridge(k, G, theta_star, 0.3, 0.4, 9),
+        lambda k: linear_gnn.simulate_relu_ridge(k, G, theta_star, 0.3, 0.4, 9),
+    ):
+        program = str(jax.make_jaxpr(run)(key))
+        assert program.count("dot_general") == program.count("precision=(Precision.HIGHEST") > 3

@@ -1,4 +1,4 @@
-"""Shared by the tests of models: small spectra and a NumPy reading of random keys."""
+"""Shared by the tests of models: one small operator and one teacher."""
 
 import numpy as np
 import pytest

@@ -25,13 +25,14 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise fail(name, repr(value), "one of " + ", ".join(map(repr, choices)) + hint)
 
 
-def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> None:
-    """Refuse anything but a concrete integer in [minimum, maximum]."""
+def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
+    """Refuse anything but a concrete integer in [minimum, maximum]; return it as a Python int."""
     accepted = f"an integer ≥ {minimum}" + ("" if maximum is None else f" and ≤ {maximum}")
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise fail(name, repr(value), accepted)
     if value < minimum or (maximum is not None and value > maximum):
         raise fail(name, value, accepted)
+    return int(value)
 
 
 def check_number(

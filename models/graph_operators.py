@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
 from boundlab.models.graph_types import Graph
 from boundlab.precision import float64, is_traced
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 KINDS = ("laplacian", "normalized_adjacency", "adjacency", "personalized_pagerank")
 
@@ -67,7 +67,7 @@ def graph_operator(
 
 @float64
 def aggregation_covariance(
-    operator: Numbers, feature_covariance: Numbers | None, depth: int | np.integer = 1
+    operator: Numbers, feature_covariance: Numbers | None, depth: Count = 1
 ) -> Float[Array, "n n"]:
     """Covariance M = G^depth H (G^depth)ᵀ of depth-fold aggregated signals, not rescaled.
 

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from boundlab.checks import check_integer, fail
-from boundlab.typing import Numbers
+from boundlab.typing import Count, Numbers
 
 
 class NeighborTable(NamedTuple):
@@ -153,7 +153,7 @@ class Graph:
         return csr_array(coo_array((np.ones(len(sources), np.int8), (sources, targets)), shape))
 
 
-def from_edges(edges: Iterable[Any], num_nodes: int | np.integer) -> Graph:
+def from_edges(edges: Iterable[Any], num_nodes: Count) -> Graph:
     """Graph on `num_nodes` nodes from a list of pairs (E, 2), in either direction.
 
     Repeated pairs, reversed ones included, count once.
@@ -209,9 +209,7 @@ def largest_component(graph: Graph) -> Graph:
     return graph.induced(np.flatnonzero(component == chosen))
 
 
-def breadth_first_piece(
-    graph: Graph, num_nodes: int | np.integer, root: int | np.integer = 0
-) -> Graph:
+def breadth_first_piece(graph: Graph, num_nodes: Count, root: Count = 0) -> Graph:
     """Connected piece: the subgraph on the first `num_nodes` nodes met breadth first from `root`.
 
     Neighbours are met in increasing order; nodes are renumbered in the order in which they are met,

@@ -17,6 +17,7 @@ from boundlab.models.graph_types import (
 )
 from boundlab.models.planetoid import planetoid
 from boundlab.models.random_graphs import barabasi_albert, chung_lu, random_regular
+from boundlab.typing import Count
 
 __all__ = [
     "Graph",
@@ -37,36 +38,36 @@ __all__ = [
 ]
 
 
-def cycle(n: int | np.integer) -> Graph:
+def cycle(n: Count) -> Graph:
     """Cycle 0 – 1 – … – (n − 1) – 0 of n ≥ 3 nodes; n edges."""
     check_integer("n", n, 3)
     nodes = np.arange(n)
     return from_edges(np.stack([nodes, (nodes + 1) % n], axis=1), n)
 
 
-def path(n: int | np.integer) -> Graph:
+def path(n: Count) -> Graph:
     """Path 0 – 1 – … – (n − 1); n − 1 edges."""
     check_integer("n", n, 1)
     nodes = np.arange(n - 1)
     return from_edges(np.stack([nodes, nodes + 1], axis=1), n)
 
 
-def star(n: int | np.integer) -> Graph:
+def star(n: Count) -> Graph:
     """Star of n nodes, the hub included: node 0 is joined to all others; n − 1 edges."""
     check_integer("n", n, 1)
     leaves = np.arange(1, n)
     return from_edges(np.stack([np.zeros_like(leaves), leaves], axis=1), n)
 
 
-def complete(n: int | np.integer) -> Graph:
+def complete(n: Count) -> Graph:
     """Complete graph: every pair of the n nodes is joined; n(n − 1)/2 edges."""
     check_integer("n", n, 1)
     return from_edges(np.stack(np.triu_indices(int(n), 1), axis=1), n)
 
 
-def hypercube(q: int | np.integer) -> Graph:
+def hypercube(q: Count) -> Graph:
     """Hypercube of dimension q ≥ 0: 2^q nodes, joined where their numbers differ in one bit."""
-    check_integer("q", q, 0, 24)
+    q = check_integer("q", q, 0, 24)
     nodes = np.arange(2**q)
     pairs = [np.stack([nodes, nodes ^ (1 << bit)], axis=1) for bit in range(q)]
     return from_edges(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), 2**q)

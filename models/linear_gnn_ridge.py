@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
 from boundlab.models.gaussian_signals import aggregate, as_operator, pull_back, relu_risk
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 READINGS = ("signal", "node")
 
@@ -33,7 +33,7 @@ def simulate_ridge(
     theta_star: Numbers,
     noise_std: Scalar,
     ridge: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
     reading: str = "signal",
     *,
     feature_spectrum: Numbers | None = None,
@@ -89,7 +89,7 @@ def simulate_relu_ridge(
     theta_star: Numbers,
     noise_std: Scalar,
     ridge: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
 ) -> Float[Array, ""]:
     """Risk of ridge regression on 2y for a ReLU teacher, one drawn design and one draw of labels.
 

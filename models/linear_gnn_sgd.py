@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_number, check_shape
 from boundlab.models.gaussian_signals import aggregate, as_operator, relu_risk, squared_norm
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 ALGORITHMS = ("linear", "glmtron", "relu")
 # Few enough rows that the random numbers of some hundred runs stay in cache, enough that a block's
@@ -33,8 +33,8 @@ def simulate_sgd(
     theta_star: Numbers,
     noise_std: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
-    tail_start: int | np.integer | None = None,
+    num_samples: Count,
+    tail_start: Count | None = None,
     algorithm: str = "linear",
     *,
     theta0: Numbers | None = None,

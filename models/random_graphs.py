@@ -11,10 +11,10 @@ import numpy as np
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.models.graph_types import Graph, from_edges
-from boundlab.typing import Numbers
+from boundlab.typing import Count, Numbers
 
 
-def random_regular(key: jax.Array, n: int | np.integer, degree: int | np.integer) -> Graph:
+def random_regular(key: jax.Array, n: Count, degree: Count) -> Graph:
     """Random simple graph in which every node has `degree` neighbours, near uniform over all such.
 
     n·degree half-edges are paired at random; the pairs that are loops or repeats are switched away,
@@ -25,11 +25,11 @@ def random_regular(key: jax.Array, n: int | np.integer, degree: int | np.integer
 
     Raises `ValueError` naming `degree` if n·degree is odd or degree ≥ n.
     """
-    check_integer("n", n, 1)
-    check_integer("degree", degree, 0, n - 1)
+    n = check_integer("n", n, 1)
+    degree = check_integer("degree", degree, 0, n - 1)
     if n * degree % 2:
         raise fail("degree", degree, f"n·degree even (n is {n})")
-    n, degree, rng = int(n), int(degree), _generator(key)
+    rng = _generator(key)
     if degree > (n - 1) / 2:  # dense graphs would repeat most pairs: draw the complement
         sparse = _random_regular_pairs(rng, n, n - 1 - degree)
         mask = np.triu(np.ones((n, n), bool), 1)
@@ -67,7 +67,7 @@ def _random_regular_pairs(rng: np.random.Generator, n: int, degree: int) -> np.n
     return np.array(ends, np.int64).reshape(-1, 2)
 
 
-def barabasi_albert(key: jax.Array, n: int | np.integer, edges_per_node: int | np.integer) -> Graph:
+def barabasi_albert(key: jax.Array, n: Count, edges_per_node: Count) -> Graph:
     """Preferential attachment [barabasi1999emergence], started from a star.
 
     Nodes 0 … m are a star with hub 0 (m = `edges_per_node`); each later node joins m distinct older
@@ -76,9 +76,9 @@ def barabasi_albert(key: jax.Array, n: int | np.integer, edges_per_node: int | n
 
     Raises `ValueError` naming `n` unless n > edges_per_node.
     """
-    check_integer("edges_per_node", edges_per_node, 1)
-    check_integer("n", n, edges_per_node + 1)
-    n, m, rng = int(n), int(edges_per_node), _generator(key)
+    m = check_integer("edges_per_node", edges_per_node, 1)
+    n = check_integer("n", n, m + 1)
+    rng = _generator(key)
     # Each node stands in `ends` once a neighbour: a uniform draw from it is degree-proportional.
     ends = np.zeros(2 * m * (n - m), np.int64)
     ends[1 : 2 * m : 2] = np.arange(1, m + 1)

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.precision import is_traced
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 
 def spectrum(mu: Numbers, name: str = "mu") -> Float[Array, " d"]:
@@ -34,7 +34,7 @@ def scalar(
     return jnp.asarray(value, dtype=jnp.float64)
 
 
-def tail(num_samples: int | np.integer, tail_start: int | np.integer | None) -> tuple[int, int]:
+def tail(num_samples: Count, tail_start: Count | None) -> tuple[int, int]:
     """Checked number of iterates N and index of the first averaged one, N // 2 by default."""
     check_integer("num_samples", num_samples, 1)
     if tail_start is None:

@@ -13,7 +13,7 @@ from boundlab.checks import check_integer
 from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
 from boundlab.theory.excess_risk.profiles import RiskProfile
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 
 @float64
@@ -22,7 +22,7 @@ def filter_limit(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
 ) -> RiskProfile:
     """Risk of SGD averaged over the default tail for γ → 0 at fixed X_i = γμ_iN: a linear filter.
 

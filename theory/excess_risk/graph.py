@@ -21,7 +21,7 @@ from boundlab.theory.excess_risk.inflation import sample_inflation
 from boundlab.theory.excess_risk.profiles import RiskProfile
 from boundlab.theory.excess_risk.sgd import split_risk
 from boundlab.theory.excess_risk.stability import limit
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 __all__ = [
     "AdjacencyTraces",
@@ -59,7 +59,7 @@ def effective_rank(mu: Numbers) -> Float[Array, ""]:
 
 
 @float64
-def laplacian_spectrum(family: str, size: int | np.integer) -> Float[Array, " n"]:
+def laplacian_spectrum(family: str, size: Count) -> Float[Array, " n"]:
     """Eigenvalues of the Laplacian D − A of a graph family in closed form.
 
     cycle 2 − 2cos(2πj/n), path 2 − 2cos(πj/n), j = 0 … n − 1; star {n, 1 (n − 2 times), 0};
@@ -108,7 +108,7 @@ class AdjacencyTraces(NamedTuple):
     fourth: int
 
 
-def adjacency_traces(degrees: Numbers, num_four_cycles: int | np.integer) -> AdjacencyTraces:
+def adjacency_traces(degrees: Numbers, num_four_cycles: Count) -> AdjacencyTraces:
     """Traces of A² and A⁴ of a simple graph from its degrees and its number of 4-cycles.
 
     tr A² = Σd_i = 2|E|;  tr A⁴ = 2|E| + 4 Σ_i C(d_i, 2) + 8 #C₄. At equal mean degree the first is
@@ -146,8 +146,8 @@ def depth_profile(
     operator_eigenvalues: Numbers,
     power: Numbers,
     noise_variance: Scalar,
-    num_samples: int | np.integer,
-    depth: int | np.integer,
+    num_samples: Count,
+    depth: Count,
     teacher: str,
     step_fraction: Scalar = 0.5,
 ) -> RiskProfile:

@@ -5,7 +5,6 @@ Symbols: N ridge's samples, N_sgd those of SGD, μ_i eigenvalues of M, θ* teach
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
@@ -14,7 +13,7 @@ from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
 from boundlab.theory.excess_risk import ridge
 from boundlab.theory.excess_risk.step_size import least_risk
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 
 @float64
@@ -22,9 +21,9 @@ def sample_inflation(
     mu: Numbers,
     theta_sq: Numbers,
     noise_variance: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
     *,
-    largest: int | np.integer = 256,
+    largest: Count = 256,
 ) -> Float[Array, ""]:
     """Factor N_sgd/N of samples with which tuned SGD reaches the risk of tuned ridge.
 

@@ -10,7 +10,6 @@ risk R(θ) = ‖θ − θ*‖²_M, **without ½** (the excess of the ½-loss is 
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_integer
@@ -32,7 +31,7 @@ from boundlab.theory.excess_risk.zou import (
     zou_inflation,
     zou_tail_bound,
 )
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 __all__ = [
     "Bounds",
@@ -57,8 +56,8 @@ def tail_averaged_risk(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
-    tail_start: int | np.integer | None = None,
+    num_samples: Count,
+    tail_start: Count | None = None,
 ) -> RiskProfile:
     """Exact expected risk of tail-averaged SGD, per direction, in bias and variance.
 
@@ -116,7 +115,7 @@ def risk_curve(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
 ) -> Float[Array, " t"]:
     """Exact expected risk of each single iterate, E‖θ_t − θ*‖²_M for t = 0 … N − 1.
 
@@ -150,7 +149,7 @@ def risk_bounds(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
 ) -> Bounds:
     """Two-sided bound with explicit constants on the risk of SGD averaged over the default tail.
 

@@ -5,7 +5,6 @@ Symbols: μ_i eigenvalues of M, γ step size, γ_max the limit of stability, N s
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
@@ -14,7 +13,7 @@ from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
 from boundlab.theory.excess_risk import _recursion as recursion
 from boundlab.theory.excess_risk.stability import limit
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 GRID = 25  # points of a round: the first is a factor 2.2 apart, each later one 12 times finer
 ROUNDS = 5
@@ -22,7 +21,7 @@ ROUNDS = 5
 
 @float64
 def best_step_size(
-    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, num_samples: int | np.integer
+    mu: Numbers, delta0_sq: Numbers, noise_variance: Scalar, num_samples: Count
 ) -> Float[Array, ""]:
     """Step size in (0, γ_max) at which SGD averaged over the default tail has the least risk.
 

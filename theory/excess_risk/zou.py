@@ -15,13 +15,11 @@ from boundlab.checks import check_integer, check_number, check_shape
 from boundlab.precision import float64, is_traced
 from boundlab.theory.excess_risk import _arguments as arguments
 from boundlab.theory.excess_risk.profiles import Bounds
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
 
 
 @float64
-def learnable_directions(
-    mu: Numbers, step_size: Scalar, num_samples: int | np.integer
-) -> Int[Array, ""]:
+def learnable_directions(mu: Numbers, step_size: Scalar, num_samples: Count) -> Int[Array, ""]:
     """Number of directions that SGD learns from N samples, k* = #{i : μ_i ≥ 1/(γN)}.
 
     Args:
@@ -50,7 +48,7 @@ def zou_bounds(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
+    num_samples: Count,
     *,
     alpha: Scalar = 3.0,
     beta: Scalar = 1.0,
@@ -117,8 +115,8 @@ def zou_tail_bound(
     delta0_sq: Numbers,
     noise_variance: Scalar,
     step_size: Scalar,
-    num_samples: int | np.integer,
-    tail_start: int | np.integer | None = None,
+    num_samples: Count,
+    tail_start: Count | None = None,
     *,
     alpha: Scalar = 3.0,
 ) -> Float[Array, ""]:
@@ -180,7 +178,7 @@ def _tail_upper(
 
 @float64
 def zou_inflation(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: int | np.integer
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: Count
 ) -> Float[Array, ""]:
     """Published factor of samples with which SGD does no worse than any ridge, constant set to 1.
 

@@ -1,7 +1,6 @@
 """How `sweep` runs a batch of entries: one block a device, and no communication between them.
 
-`jax.shard_map` gives each device its own `batch_size` entries. `jit(vmap(fn))` over sharded inputs
-would compute the same, but hangs with `linalg.solve` (n ≥ 24) on two or more CPU devices.
+`jax.shard_map` gives each device its own `batch_size` entries.
 """
 
 from typing import Any
@@ -37,6 +36,14 @@ def entry_mesh(mesh: Mesh | None) -> Mesh:
         accepted = "devices of this process alone, or of every process"
         raise fail("mesh", f"devices of the processes {sorted(processes)}", accepted)
     return Mesh(mesh.devices, (_AXIS,))
+
+
+def one_device_a_process(mesh: Mesh) -> Mesh:
+    """The first device of each process in `mesh`."""
+    first: dict[int, jax.Device] = {}
+    for device in mesh.devices.flat:
+        first.setdefault(device.process_index, device)
+    return Mesh(np.array(list(first.values())), (_AXIS,))
 
 
 def is_shared(mesh: Mesh) -> bool:

@@ -6,6 +6,7 @@ it depends on neither the number of seeds nor the devices.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,13 @@ _USUAL_BATCH = 128
 _LARGEST_BATCH = 4096
 _GUESSED_TRIPS = 100  # of a while loop
 
+# jaxlib's LAPACK kernels split a batch over XLA's thread pool and block a thread of that pool until
+# all is done. Two such calls at once, on two CPU devices or in one program, can fill the pool with
+# threads that wait for each other: seen with lu, cholesky, qr and eigh, shard_map or not. One entry
+# at a time has no batch to split.
+_LAPACK = re.compile(r"@lapack_\w+\([^\n]*? : \(tensor<((?:\d+x)*)")
+_LAPACK_BATCH = 16
+
 
 class Entry(NamedTuple):
     """The program of one entry and what is known about it.
@@ -35,6 +43,7 @@ class Entry(NamedTuple):
     `call(values, key_data)`: the values of the grid's names, which have `dtypes`, and two uint32
     words, to a tuple of arrays. `width`: entries to vmap over on CPU. `cacheable`: programs with
     this fingerprint compute the same. `calls_python`: what is called isn't in the fingerprint.
+    `one_device`: several CPU devices of a process could wait for each other for ever.
     """
 
     call: Callable[..., tuple[jax.Array, ...]]
@@ -45,6 +54,7 @@ class Entry(NamedTuple):
     batch_size: int
     cacheable: bool
     calls_python: bool
+    one_device: bool
 
 
 def trace_entry(
@@ -79,15 +89,18 @@ def trace_entry(
     calls_python = any("callback" in name or "debug" in name for name in cost.primitives)
     fitting = _power_of_two(_CACHE_BYTES // max(cost.largest, 1))
     cheap = _power_of_two(_CHEAP_BYTES // max(cost.written, 1))
+    usual = min(fitting, max(_USUAL_BATCH, cheap), _LARGEST_BATCH)
+    lapack = [shape.count("x") for shape in _LAPACK.findall(text)]
     return Entry(
         call=entry,
         dtypes=tuple(dtypes),
         variables=variables,
         fingerprint=hashlib.sha256(text.encode()).hexdigest(),
-        width=fitting,
-        batch_size=min(fitting, max(_USUAL_BATCH, cheap), _LARGEST_BATCH),
+        width=1 if lapack else fitting,
+        batch_size=min(usual, _LAPACK_BATCH) if lapack else usual,
         cacheable=not calls_python and "custom_vmap_call" not in cost.primitives,
         calls_python=calls_python,
+        one_device=max(lapack, default=0) > 2,
     )
 
 

@@ -17,7 +17,14 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh
 
-from boundlab.blocks import batch_program, entry_mesh, from_first_process, is_shared, run_batch
+from boundlab.blocks import (
+    batch_program,
+    entry_mesh,
+    from_first_process,
+    is_shared,
+    one_device_a_process,
+    run_batch,
+)
 from boundlab.checkpoints import Log, Variable
 from boundlab.checks import check_integer, fail
 from boundlab.entries import trace_entry
@@ -45,9 +52,11 @@ def sweep(
     `fn` is traced once to look at it, and once or twice more for the program of a batch; equal
     programs are compiled once a process. Entries of a batch are vmapped. On CPU, those with large
     arrays (more than 2 MB together, as in the aggregation over a large graph) are computed in
-    groups that fit the cache, or one after another, which is faster there. `batch_size=1` always
-    computes one at a time, as `lax.map` does. What `fn` closes over is part of the program: arrays
-    on the host or on one device.
+    groups that fit the cache, or one after another, which is faster there. Those with dense linear
+    algebra (solve, cholesky, eigh, svd, qr) always go one after another on CPU, where jaxlib's
+    batches of them can hang; an `fn` that batches them itself gets one CPU device a process.
+    `batch_size=1` always computes one at a time, as `lax.map` does. What `fn` closes over is part
+    of the program: arrays on the host or on one device.
 
     Args:
         fn: takes a dict of traced scalars, one a name of `grid`, and one typed key; returns an
@@ -92,6 +101,8 @@ def sweep(
     devices = entry_mesh(mesh)
     local = next(d for d in devices.devices.flat if d.process_index == jax.process_index())
     entry = trace_entry(fn, tuple(axes), [values.dtype for values in axes.values()], local)
+    if entry.one_device:
+        devices = one_device_a_process(devices)
     check_names(axes, entry.variables)
     if checkpoint is not None and entry.calls_python:
         raise fail("checkpoint", "a fn that calls back into Python", "a fn of JAX operations only")

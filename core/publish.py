@@ -39,6 +39,11 @@ def publish(
         file = folder / "report.html"
         write_report(judged, file, rate)
         say(f"wrote {file}")
+        table = folder / "verdicts.md"
+        table.write_text(
+            "\n".join(markdown(study, v) for study, _, _, v in judged), encoding="utf-8"
+        )
+        say(f"wrote {table}")
     return exit_code([verdict for *_, verdicts in judged for verdict in verdicts])
 
 
@@ -109,6 +114,23 @@ def print_verdicts(study: Study, verdicts: Sequence[Verdict], console: Console) 
         f"{rejected} of {len(verdicts)} controls rejected",
         highlight=False,
     )
+
+
+def markdown(study: Study, verdicts: Sequence[Verdict]) -> str:
+    """The verdict table of one study in Markdown."""
+    lines = [
+        f"{study.title}\n",
+        "| claim | kind | verdict | control | measured | reference | seeds |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for claim, verdict in zip(study.claims, verdicts, strict=True):
+        control = "rejected" if verdict.control_rejected else "**passed**"
+        lines.append(
+            f"| `{claim.id}` | {claim.kind} | {verdict.status} | {control} "
+            f"| {number(verdict.measured)} | {number(verdict.reference)} "
+            f"| {verdict.num_seeds or '–'} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def number(value: float) -> str:

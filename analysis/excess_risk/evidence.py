@@ -10,14 +10,16 @@ from boundlab.claims import Check, Evidence
 def means_against(
     samples: str,
     reference: str,
-    seed: str,
+    seed: str = "seed",
     *,
+    factor: float = 1.0,
     tolerance: float = 0.0,
     resolution: float = 0.05,
     selected: tuple[tuple[str, str], ...] = (),
 ) -> Check:
-    """Check of the mean of `samples` over the dim `seed` against the theory variable `reference`.
+    """Check of the mean of `samples` over the dim `seed` against factor·`reference`, a theory variable.
 
+    Cases of which the theory doesn't speak (NaN) are left out.
     `selected`: pairs (dim of the theory's fine grid, dim of the simulated points, a part of it).
     """
 
@@ -27,12 +29,15 @@ def means_against(
             theory = theory.sel({fine: dataset[simulated].values}).rename({fine: simulated})
         dims = [dim for dim in dataset[samples].dims if dim != seed]
         like = xr.ones_like(dataset[samples].isel({seed: 0}, drop=True))
+        expected = (theory * like).transpose(*dims).values.ravel()
+        stated = ~np.isnan(expected)
+        labels = case_labels(dataset, samples, seed)
         return Evidence(
-            samples=column(dataset, samples, seed),
-            reference=(theory * like).transpose(*dims).values.ravel(),
+            samples=column(dataset, samples, seed)[:, stated],
+            reference=factor * expected[stated],
             tolerance=tolerance,
             resolution=resolution,
-            labels=case_labels(dataset, samples, seed),
+            labels=tuple(label for label, kept in zip(labels, stated, strict=True) if kept),
         )
 
     return check

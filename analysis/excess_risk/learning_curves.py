@@ -10,7 +10,13 @@ import numpy as np
 import xarray as xr
 
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.problems import Problem, graph_pair, problem
+from boundlab.analysis.excess_risk.problems import (
+    RISK_UNITS,
+    Problem,
+    describe,
+    graph_pair,
+    problem,
+)
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
 from boundlab.study import Repeat
 from boundlab.theory.excess_risk import ridge as ridge_theory
@@ -18,7 +24,6 @@ from boundlab.theory.excess_risk import sgd as sgd_theory
 
 KINDS = ("laplacian", "normalized_adjacency")
 RIDGES = (0.0, 0.05, 0.5)  # λ, un-normalised; 0 is ordinary least squares
-RISK = {"long_name": "excess risk", "units": "R = ‖θ − θ*‖²_M, no ½, signal power 1"}
 ALPHA = 3.0  # fourth-moment constant of Gaussian features in the published bound
 
 
@@ -46,9 +51,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     dataset = dataset.assign(_sgd_theory(items, steps, config) | _ridge_theory(items, config))
     dataset = dataset.assign(_sgd_runs(items, steps, config, jax.random.fold_in(key, 1), repeat))
     dataset = dataset.assign(_ridge_runs(items, config, jax.random.fold_in(key, 2), repeat))
-    for name in dataset.data_vars:
-        dataset[name].attrs.update(RISK)
-    return dataset
+    return describe(dataset, RISK_UNITS)
 
 
 def part_samples(config: Config) -> int:
@@ -93,7 +96,8 @@ def _sgd_theory(items: list[Problem], steps: list[float], config: Config) -> dic
         whole[i] = averaged.bias.sum() + averaged.variance.sum()
     grid = ("curves_problem", "curves_num_samples")
     return {
-        "curves_sgd_exact": ((*grid, "curves_part"), exact),
+        "curves_sgd_exact": (grid, exact.sum(axis=-1)),
+        "curves_sgd_part": ((*grid, "curves_part"), exact),
         "curves_sgd_lower": (grid, sides[..., 0]),
         "curves_sgd_upper": (grid, sides[..., 1]),
         "curves_sgd_filtered": (grid, filtered),
@@ -123,31 +127,33 @@ def _misremembered(item: Problem, noise: float, step: float, count: int) -> tupl
 
 def _ridge_theory(items: list[Problem], config: Config) -> dict:
     counts = config.num_samples
-    equivalent = np.full((len(items), len(counts), len(RIDGES), 2), np.nan)
+    equivalent = np.full((len(items), len(counts), len(RIDGES)), np.nan)
     normalized = np.full((len(items), len(counts), len(RIDGES)), np.nan)
     sides = np.full((len(items), len(counts), len(RIDGES), 2), np.nan)
-    ols = np.full(len(counts), np.nan)
+    ols, naive = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     for j, count in enumerate(counts):
         if count >= 2 * config.num_nodes:
             ols[j] = ridge_theory.ols_risk(config.noise_variance, config.num_nodes, count)
+            naive[j] = config.noise_variance * config.num_nodes / count
         for i, item in enumerate(items):
             for k, ridge in enumerate(RIDGES):
                 if ridge == 0 and count <= config.num_nodes:
                     continue  # the peak at N = d: no equivalent is accurate there
                 problem = (item.mu, item.theta_sq, config.noise_variance)
                 profile = ridge_theory.risk(*problem, ridge, count)
-                equivalent[i, j, k] = profile.bias.sum(), profile.variance.sum()
+                equivalent[i, j, k] = profile.bias.sum() + profile.variance.sum()
                 wrong = ridge_theory.risk(*problem, ridge * count, count)
                 normalized[i, j, k] = wrong.bias.sum() + wrong.variance.sum()
                 if ridge > 0:
                     sides[i, j, k] = ridge_theory.risk_bounds(*problem, ridge, count)
     grid = ("curves_problem", "curves_num_samples", "curves_ridge")
     return {
-        "curves_ridge_equivalent": ((*grid, "curves_part"), equivalent),
+        "curves_ridge_equivalent": (grid, equivalent),
         "curves_ridge_normalized": (grid, normalized),
         "curves_ridge_lower": (grid, sides[..., 0]),
         "curves_ridge_upper": (grid, sides[..., 1]),
         "curves_ols": ("curves_num_samples", ols),
+        "curves_ols_naive": ("curves_num_samples", naive),
     }
 
 

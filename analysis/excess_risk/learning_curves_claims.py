@@ -1,36 +1,10 @@
 """Claims about the learning curves of SGD and ridge."""
 
-import numpy as np
-import xarray as xr
-
-from boundlab.analysis.excess_risk.problems import case_labels, column
-from boundlab.claims import Check, Claim, Evidence, Kind, Source
+from boundlab.analysis.excess_risk.evidence import means_against
+from boundlab.claims import Check, Claim, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk"
 TESTS = "tests/theory/excess_risk"
-
-
-def _against(
-    samples: str, reference: str, *, seed: str = "seed", factor: float = 1.0, tolerance: float = 0.0
-) -> Check:
-    """Check of simulated `samples` against `factor` times a theory variable of the same cases."""
-
-    def check(dataset: xr.Dataset) -> Evidence:
-        values, theory = column(dataset, samples, seed), dataset[reference]
-        labels = case_labels(dataset, samples, seed)
-        if "curves_part" in theory.dims:
-            theory = theory.sum("curves_part", skipna=False)
-        dims = [dim for dim in dataset[samples].dims if dim != seed]
-        expected = (theory * xr.ones_like(dataset[samples].isel({seed: 0}))).transpose(*dims)
-        stated = np.isfinite(expected.values.ravel())  # cases that the theory speaks about
-        return Evidence(
-            samples=values[:, stated],
-            reference=factor * expected.values.ravel()[stated],
-            tolerance=tolerance,
-            labels=tuple(np.array(labels)[stated].tolist()),
-        )
-
-    return check
 
 
 def _regularized(check: Check) -> Check:
@@ -43,18 +17,6 @@ def _least_squares(check: Check) -> Check:
     return lambda dataset: check(dataset.sel(curves_ridge=0.0))
 
 
-def _every_direction_pays(dataset: xr.Dataset) -> Evidence:
-    wrong = dataset.curves_ols * (
-        (dataset.curves_num_samples - _dim(dataset) - 1) / dataset.curves_num_samples
-    )
-    check = _against("curves_ridge_risk", "curves_ols_naive", seed="design")
-    return _least_squares(check)(dataset.assign(curves_ols_naive=wrong))
-
-
-def _dim(dataset: xr.Dataset) -> int:
-    return int(dataset.attrs["curves_dim"])
-
-
 SGD = f"{THEORY}.sgd"
 RIDGE = f"{THEORY}.ridge"
 CLAIMS = (
@@ -63,41 +25,41 @@ CLAIMS = (
         source=Source("derived", "docs/excess_risk.md#exact-risk-of-sgd"),
         statement=r"$E\,R(\bar\theta)=\sum_i \mu_i n^{-2}\sum_{t\geq s} w_i(t)\,s_i(t)$",
         kind=Kind.EQUAL,
-        check=_against("curves_sgd_risk", "curves_sgd_exact"),
-        control=_against("curves_sgd_risk", "curves_sgd_exact", factor=0.5),
+        check=means_against("curves_sgd_risk", "curves_sgd_exact"),
+        control=means_against("curves_sgd_risk", "curves_sgd_exact", factor=0.5),
         control_statement="half of it (the excess of the ½-loss)",
         formula=f"{SGD}.tail_averaged_risk",
-        test=f"{TESTS}/test_sgd.py",
+        test=f"{TESTS}/test_sgd_exact.py",
     ),
     Claim(
         id="sgd-bias",
         source=Source("derived", "docs/excess_risk.md#exact-risk-of-sgd"),
         statement=r"noise-free risk: the bias of all directions, head and tail",
         kind=Kind.EQUAL,
-        check=_against("curves_bias_risk", "curves_bias_exact"),
-        control=_against("curves_bias_risk", "curves_head_bias"),
+        check=means_against("curves_bias_risk", "curves_bias_exact"),
+        control=means_against("curves_bias_risk", "curves_head_bias"),
         control_statement="the tail's term dropped",
         formula=f"{SGD}.tail_averaged_risk",
-        test=f"{TESTS}/test_sgd.py",
+        test=f"{TESTS}/test_sgd_exact.py",
     ),
     Claim(
         id="sgd-variance",
         source=Source("derived", "docs/excess_risk.md#exact-risk-of-sgd"),
         statement=r"risk from $\theta_0=\theta^*$: the variance, by how far each $\mu_i$ is learnt",
         kind=Kind.EQUAL,
-        check=_against("curves_variance_risk", "curves_variance_exact"),
-        control=_against("curves_variance_risk", "curves_unfiltered_variance"),
+        check=means_against("curves_variance_risk", "curves_variance_exact"),
+        control=means_against("curves_variance_risk", "curves_unfiltered_variance"),
         control_statement="2σ²/N for every direction, learnt or not",
         formula=f"{SGD}.tail_averaged_risk",
-        test=f"{TESTS}/test_sgd.py",
+        test=f"{TESTS}/test_sgd_exact.py",
     ),
     Claim(
         id="sgd-upper",
         source=Source("derived", "docs/excess_risk.md#bounds-for-sgd"),
         statement=r"$E\,R \leq \sum_i p_i\varphi_i^2 + (\sigma^2+2\|\theta^*\|_M^2)\,D/(1-h)$",
         kind=Kind.UPPER,
-        check=_against("curves_sgd_risk", "curves_sgd_upper"),
-        control=_against("curves_sgd_risk", "curves_sgd_filtered"),
+        check=means_against("curves_sgd_risk", "curves_sgd_upper"),
+        control=means_against("curves_sgd_risk", "curves_sgd_filtered"),
         control_statement="the filtered signal alone, D dropped",
         formula=f"{SGD}.risk_bounds",
         test=f"{TESTS}/test_sgd_bounds.py",
@@ -107,8 +69,8 @@ CLAIMS = (
         source=Source("derived", "docs/excess_risk.md#bounds-for-sgd"),
         statement=r"$E\,R \geq \sum_i p_i\varphi_i^2 + \sigma^2 V$",
         kind=Kind.LOWER,
-        check=_against("curves_sgd_risk", "curves_sgd_lower"),
-        control=_against("curves_sgd_risk", "curves_signal_power"),
+        check=means_against("curves_sgd_risk", "curves_sgd_lower"),
+        control=means_against("curves_sgd_risk", "curves_signal_power"),
         control_statement="the whole signal, nothing learnt",
         formula=f"{SGD}.risk_bounds",
         test=f"{TESTS}/test_sgd_bounds.py",
@@ -118,8 +80,8 @@ CLAIMS = (
         source=Source("zou2023benign", "Theorem 2.1, on R"),
         statement=r"average of all iterates: $E\,R \leq 4\,(EB+EV)$, Gaussian $\alpha=3$",
         kind=Kind.UPPER,
-        check=_against("curves_average_risk", "curves_published_upper"),
-        control=_against("curves_average_risk", "curves_published_head_only"),
+        check=means_against("curves_average_risk", "curves_published_upper"),
+        control=means_against("curves_average_risk", "curves_published_head_only"),
         control_statement="the tail of the spectrum ignored",
         formula=f"{SGD}.zou_bounds",
         test=f"{TESTS}/test_sgd_bounds.py",
@@ -129,8 +91,8 @@ CLAIMS = (
         source=Source("zou2023benign", "Theorem 2.2, on R"),
         statement=r"average of all iterates: the lower bound with constants 1/100 and 1/50",
         kind=Kind.LOWER,
-        check=_against("curves_average_risk", "curves_published_lower"),
-        control=_against("curves_average_risk", "curves_published_no_constants"),
+        check=means_against("curves_average_risk", "curves_published_lower"),
+        control=means_against("curves_average_risk", "curves_published_no_constants"),
         control_statement="the same without its constants",
         formula=f"{SGD}.zou_bounds",
         test=f"{TESTS}/test_sgd_bounds.py",
@@ -141,10 +103,14 @@ CLAIMS = (
         statement=r"$E\,R \approx E_0\sum_i(\kappa/(\mu_i+\kappa))^2p_i + \sigma^2(E_0-1)$ (2 %)",
         kind=Kind.EQUAL,
         check=_regularized(
-            _against("curves_ridge_risk", "curves_ridge_equivalent", seed="design", tolerance=0.02)
+            means_against(
+                "curves_ridge_risk", "curves_ridge_equivalent", seed="design", tolerance=0.02
+            )
         ),
         control=_regularized(
-            _against("curves_ridge_risk", "curves_ridge_normalized", seed="design", tolerance=0.02)
+            means_against(
+                "curves_ridge_risk", "curves_ridge_normalized", seed="design", tolerance=0.02
+            )
         ),
         control_statement="λ taken for Nλ",
         formula=f"{RIDGE}.risk",
@@ -155,8 +121,10 @@ CLAIMS = (
         source=Source("derived", "docs/excess_risk.md#least-squares-ignores-the-graph"),
         statement=r"$\lambda=0$, $N\geq 2d$: $E\,R=\sigma^2 d/(N-d-1)$ whatever the graph",
         kind=Kind.EQUAL,
-        check=_least_squares(_against("curves_ridge_risk", "curves_ols", seed="design")),
-        control=_every_direction_pays,
+        check=_least_squares(means_against("curves_ridge_risk", "curves_ols", seed="design")),
+        control=_least_squares(
+            means_against("curves_ridge_risk", "curves_ols_naive", seed="design")
+        ),
         control_statement="σ²d/N",
         formula=f"{RIDGE}.ols_risk",
         test=f"{TESTS}/test_ridge.py",
@@ -167,8 +135,10 @@ CLAIMS = (
         statement=r"$E\,R \leq E_0(\kappa^2\|\theta^*\|^2_{M^{-1}_{0:K}}+\|\theta^*\|^2_{M_{K:\infty}}"
         r"+\sigma^2(K+\kappa^{-2}\sum_{i>K}\mu_i^2)/N)$",
         kind=Kind.UPPER,
-        check=_regularized(_against("curves_ridge_risk", "curves_ridge_upper", seed="design")),
-        control=_regularized(_against("curves_ridge_risk", "curves_ridge_lower", seed="design")),
+        check=_regularized(means_against("curves_ridge_risk", "curves_ridge_upper", seed="design")),
+        control=_regularized(
+            means_against("curves_ridge_risk", "curves_ridge_lower", seed="design")
+        ),
         control_statement="a quarter of it",
         formula=f"{RIDGE}.risk_bounds",
         test=f"{TESTS}/test_ridge.py",
@@ -178,8 +148,10 @@ CLAIMS = (
         source=Source("su2025interplay", "Theorem 4.2 as reviewed, constants derived"),
         statement=r"$E\,R$ is at least a quarter of the upper side",
         kind=Kind.LOWER,
-        check=_regularized(_against("curves_ridge_risk", "curves_ridge_lower", seed="design")),
-        control=_regularized(_against("curves_ridge_risk", "curves_ridge_upper", seed="design")),
+        check=_regularized(means_against("curves_ridge_risk", "curves_ridge_lower", seed="design")),
+        control=_regularized(
+            means_against("curves_ridge_risk", "curves_ridge_upper", seed="design")
+        ),
         control_statement="the upper side itself",
         formula=f"{RIDGE}.risk_bounds",
         test=f"{TESTS}/test_ridge.py",

@@ -14,6 +14,7 @@ from boundlab.checks import check_choice
 from boundlab.models.graph_operators import graph_operator
 from boundlab.models.graphs import Graph, barabasi_albert, random_regular
 
+RISK_UNITS = "R = ‖θ − θ*‖²_M, no ½, signal power 1"
 TEACHERS = ("isotropic", "head")
 
 
@@ -57,6 +58,15 @@ def require_connected(name: str, graph: Graph) -> None:
     """Refuse a disconnected graph where the largest eigenvalue must be simple."""
     if not graph.is_connected():
         raise ValueError(f"{name}: got a disconnected graph, expected a connected one")
+
+
+def describe(dataset: xr.Dataset, units: str, **other: str) -> xr.Dataset:
+    """Give every variable without a description its name in words and `units` (or its `other`)."""
+    for name, variable in dataset.data_vars.items():
+        words = str(name).split("_", 1)[-1].replace("_", " ")
+        described = {"long_name": words, "units": other.get(str(name), units)}
+        variable.attrs = described | variable.attrs
+    return dataset
 
 
 def column(dataset: xr.Dataset, name: str, *dims: str) -> np.ndarray:

@@ -6,7 +6,13 @@ import numpy as np
 import xarray as xr
 
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.problems import column, graph_pair, problem
+from boundlab.analysis.excess_risk.problems import (
+    RISK_UNITS,
+    column,
+    describe,
+    graph_pair,
+    problem,
+)
 from boundlab.claims import Claim, Evidence, Kind, Source
 from boundlab.models.graphs import complete, hypercube
 from boundlab.models.linear_gnn import simulate_sgd
@@ -88,7 +94,16 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     risk = repeat("stability", one, grid, keys)["value"].values
     dims = ("stability_problem", "stability_simulated", "seed")
     dataset = dataset.assign(stability_risk=(dims, risk))
-    return dataset.assign(_stationary(config, jax.random.fold_in(key, 2), repeat))
+    dataset = dataset.assign(_stationary(config, jax.random.fold_in(key, 2), repeat))
+    return describe(
+        dataset,
+        RISK_UNITS,
+        stability_limit="step size γ, in units of 1/μ with tr M = 1",
+        stability_radius="1",
+        stability_radius_naive="1",
+        stability_growth="R(θ_t)/R(θ_0) after 4,095 noise-free steps",
+        stability_shrink="R(θ_t)/R(θ_0) after 4,095 noise-free steps",
+    )
 
 
 def _spectral_radius(mu: np.ndarray, step: float) -> float:
@@ -187,7 +202,7 @@ CLAIMS = (
         ),
         control_statement="the risks of the step sizes in reverse order",
         formula="boundlab.theory.excess_risk.sgd.tail_averaged_risk",
-        test="tests/theory/excess_risk/test_sgd.py",
+        test="tests/theory/excess_risk/test_sgd_exact.py",
     ),
     Claim(
         id="stationary-risk",

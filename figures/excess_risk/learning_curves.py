@@ -50,11 +50,11 @@ def _sgd(axes: Axes, at: xr.Dataset) -> None:
         lw=0,
         label="bounds",
     )
-    axes.plot(samples, at.curves_sgd_exact.sum("curves_part"), label="exact")
+    axes.plot(samples, at.curves_sgd_exact, label="exact")
     for part, line in (("bias", "--"), ("variance", ":")):
         axes.plot(
             samples,
-            at.curves_sgd_exact.sel(curves_part=part),
+            at.curves_sgd_part.sel(curves_part=part),
             line,
             color=COLORS[0],
             lw=1.1,
@@ -81,12 +81,12 @@ def _ridge(axes: Axes, at: xr.Dataset) -> None:
         label = f"$\\lambda={ridge:g}$" if ridge else r"$\lambda=0$, $N>d$"
         axes.plot(
             samples,
-            one.curves_ridge_equivalent.sum("curves_part", skipna=False),
+            one.curves_ridge_equivalent,
             color=color,
             label=label,
         )
         mean, error = mean_and_error(one.curves_ridge_risk, "design")
-        shown = np.isfinite(one.curves_ridge_equivalent.sum("curves_part", skipna=False).values)
+        shown = np.isfinite(one.curves_ridge_equivalent.values)
         dots = "simulated" if ridge == at.curves_ridge.values[-1] else None
         axes.errorbar(
             samples[shown],

@@ -130,6 +130,8 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
     assert "rejected" in page
     assert "&lt;angle&gt;" in page
     assert 'src="data:image/png' in page
+    table = (tmp_path / "results" / "verdicts.md").read_text()
+    assert "| `mean` | equal | holds | rejected |" in table
     assert "http" not in page.replace("http://www.w3.org", "")
 
 

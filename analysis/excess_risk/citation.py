@@ -6,6 +6,8 @@ random regular graph with as many nodes and the nearest even mean degree: what i
 its structure is ignored. Symbols: μ_i eigenvalues of M = G², N samples, λ ridge; R without ½.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,16 +44,24 @@ def regular_twin(key: jax.Array, graph: Graph) -> Graph:
     return random_regular(key, graph.num_nodes, degree)
 
 
+def scaled_spectrum(graph: Graph, kind: str) -> np.ndarray:
+    """Eigenvalues μ of M = G², descending, scaled to sum 1."""
+    values = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind)))[::-1]
+    return values**2 / np.sum(values**2)
+
+
 def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Spectra, exact learning curves, and simulations of both algorithms."""
     graph = cora(config.citation_nodes)
     twin = regular_twin(jax.random.fold_in(key, 0), graph)
     problems = [problem("cora", graph, kind) for kind in OPERATORS]
-    twins = [problem("regular", twin, kind) for kind in OPERATORS]
+    twins = [scaled_spectrum(twin, kind) for kind in OPERATORS]
     counts = config.citation_samples
     # The Gram matrix of a design is then at most half as large as G.
     ridge_counts = [count for count in counts if 2 * count <= graph.num_nodes] or [counts[0]]
-    ridges = np.array([[_best_ridge(config, p, count) for count in ridge_counts] for p in problems])
+    ridges = np.array(
+        [[_best_ridge(config, p.mu, count) for count in ridge_counts] for p in problems]
+    )
     parts = [
         _spectra(graph, problems),
         _curves(config, problems, twins),
@@ -64,12 +74,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 
 def _spectra(graph: Graph, problems: list[Problem]) -> xr.Dataset:
     known = {kind: p.mu for kind, p in zip(OPERATORS, problems, strict=True)}
-    mu = []
-    for kind in KINDS:
-        if kind not in known:
-            values = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind)))[::-1]
-            known[kind] = values**2 / np.sum(values**2)
-        mu.append(known[kind])
+    mu = [known[kind] if kind in known else scaled_spectrum(graph, kind) for kind in KINDS]
     return xr.Dataset(
         {
             "citation_spectrum": (
@@ -85,36 +90,37 @@ def _spectra(graph: Graph, problems: list[Problem]) -> xr.Dataset:
     )
 
 
-def _best_ridge(config: Config, p: Problem, count: int) -> float:
-    return float(ridge.best_ridge(p.mu, p.theta_sq, config.noise_variance, count))
+def _best_ridge(config: Config, mu: np.ndarray, count: int) -> float:
+    return float(ridge.best_ridge(mu, np.ones_like(mu), config.noise_variance, count))
 
 
-def _step_size(config: Config, p: Problem) -> float:
-    return config.step_fraction * float(sgd.stability_limit(p.mu))
+def _step_size(config: Config, mu: np.ndarray) -> float:
+    return config.step_fraction * float(sgd.stability_limit(mu))
 
 
-def _sgd_risk(config: Config, p: Problem, count: int) -> float:
+def _sgd_risk(config: Config, mu: np.ndarray, count: int) -> float:
+    """Exact risk with the isotropic teacher: at Σμ = 1 and signal power 1, θ*_i² = 1."""
     profile = sgd.tail_averaged_risk(
-        p.mu, p.theta_sq, config.noise_variance, _step_size(config, p), count
+        mu, np.ones_like(mu), config.noise_variance, _step_size(config, mu), count
     )
     return float(profile.bias.sum() + profile.variance.sum())
 
 
-def _ridge_risk(config: Config, p: Problem, value: float, count: int) -> float:
-    profile = ridge.risk(p.mu, p.theta_sq, config.noise_variance, value, count)
+def _ridge_risk(config: Config, mu: np.ndarray, value: float, count: int) -> float:
+    profile = ridge.risk(mu, np.ones_like(mu), config.noise_variance, value, count)
     return float(profile.bias.sum() + profile.variance.sum())
 
 
-def _curves(config: Config, problems: list[Problem], twins: list[Problem]) -> xr.Dataset:
+def _curves(config: Config, problems: list[Problem], twins: list[np.ndarray]) -> xr.Dataset:
     counts = config.citation_samples
     evenly = np.geomspace(16, counts[-1], CURVE_POINTS).round().astype(int).tolist()
     curve = sorted({*evenly, *counts})
-    exact = [[_sgd_risk(config, p, count) for count in curve] for p in problems]
+    exact = [[_sgd_risk(config, p.mu, count) for count in curve] for p in problems]
     tuned = [
-        [_ridge_risk(config, p, _best_ridge(config, p, count), count) for count in curve]
+        [_ridge_risk(config, p.mu, _best_ridge(config, p.mu, count), count) for count in curve]
         for p in problems
     ]
-    blind = [[_sgd_risk(config, p, count) for count in counts] for p in twins]
+    blind = [[_sgd_risk(config, mu, count) for count in counts] for mu in twins]
     fraction = f"γ = {config.step_fraction:g} γ_max"
     return xr.Dataset(
         {
@@ -141,16 +147,16 @@ def _curves(config: Config, problems: list[Problem], twins: list[Problem]) -> xr
 def _ridge_theory(
     config: Config,
     problems: list[Problem],
-    twins: list[Problem],
+    twins: list[np.ndarray],
     ridges: np.ndarray,
     counts: list[int],
 ) -> xr.Dataset:
     dims = ("citation_operator", "citation_ridge_samples")
 
-    def risks(cases: list[Problem]) -> list[list[float]]:
+    def risks(spectra: list[np.ndarray]) -> list[list[float]]:
         return [
-            [_ridge_risk(config, p, *pair) for pair in zip(row.tolist(), counts, strict=True)]
-            for p, row in zip(cases, ridges, strict=True)
+            [_ridge_risk(config, mu, *pair) for pair in zip(row.tolist(), counts, strict=True)]
+            for mu, row in zip(spectra, ridges, strict=True)
         ]
 
     return xr.Dataset(
@@ -158,7 +164,7 @@ def _ridge_theory(
             "citation_ridge": (dims, ridges, {"long_name": "best λ ≥ 0, un-normalised"}),
             "citation_ridge_theory": (
                 dims,
-                risks(problems),
+                risks([p.mu for p in problems]),
                 {"long_name": "risk of ridge at that λ, deterministic equivalent, no ½"},
             ),
             "citation_ridge_blind": (
@@ -171,41 +177,53 @@ def _ridge_theory(
     )
 
 
+def _stacked(*columns: list) -> tuple[jax.Array, ...]:
+    """One array a quantity, an entry an operator; `lax.map` over them compiles one program for all."""
+    return tuple(jnp.asarray(np.array(column), dtype=float) for column in columns)
+
+
 def _simulate_sgd(
     config: Config, problems: list[Problem], key: jax.Array, repeat: Repeat
 ) -> xr.Dataset:
+    *short, longest = counts = config.citation_samples
     noise_std = np.sqrt(config.noise_variance)
+    cases = _stacked(
+        [p.operator for p in problems],
+        [p.theta_star for p in problems],
+        [_step_size(config, p.mu) for p in problems],
+    )
+
+    def runs(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+        def one_operator(case: tuple[jax.Array, ...]) -> dict[str, jax.Array]:
+            operator, teacher, step_size = case
+
+            def risk(key: jax.Array, count: int) -> jax.Array:
+                return simulate_sgd(key, operator, teacher, noise_std, step_size, count)
+
+            # Short runs vary more and cost less: two of them a key.
+            pair = jax.random.split(key)
+            means = {str(n): jax.lax.map(partial(risk, count=n), pair).mean() for n in short}
+            return {**means, str(longest): risk(key, longest)}
+
+        return jax.lax.map(one_operator, cases)
+
     keys = jax.random.split(key, config.citation_seeds)
-    columns = []
-    for p in problems:
-        operator, teacher = (jnp.asarray(a, dtype=float) for a in (p.operator, p.theta_star))
-        step_size = _step_size(config, p)
-
-        def one(
-            params: dict[str, jax.Array],
-            key: jax.Array,
-            operator: jax.Array = operator,
-            teacher: jax.Array = teacher,
-            step_size: float = step_size,
-        ) -> dict[str, jax.Array]:
-            return {
-                str(count): simulate_sgd(key, operator, teacher, noise_std, step_size, count)
-                for count in config.citation_samples
-            }
-
-        found = repeat(f"citation-sgd-{OPERATORS[len(columns)]}", one, {}, keys)
-        columns.append([found[str(count)].values for count in config.citation_samples])
+    found = repeat("citation-sgd", runs, {}, keys)
+    samples = np.array([found[str(count)].values for count in counts]).transpose(2, 0, 1)
     dims = ("citation_operator", "citation_samples", "citation_seed")
     return xr.Dataset(
         {
             "citation_sgd_simulated": (
                 dims,
-                np.array(columns),
-                {"long_name": "simulated risk of tail-averaged SGD through the dense G, no ½"},
+                samples,
+                {
+                    "long_name": "simulated risk of tail-averaged SGD through the dense G, no ½",
+                    "samples": "mean of two runs at every N but the largest",
+                },
             )
         },
         coords={
-            "citation_samples": list(config.citation_samples),
+            "citation_samples": list(counts),
             "citation_seed": np.arange(len(keys)),
         },
     )
@@ -220,32 +238,30 @@ def _simulate_ridge(
     repeat: Repeat,
 ) -> xr.Dataset:
     noise_std = np.sqrt(config.noise_variance)
-    keys = jax.random.split(key, max(config.citation_seeds // 2, 64))
-    columns = []
-    for p, row in zip(problems, ridges.tolist(), strict=True):
-        operator, teacher = (jnp.asarray(a, dtype=float) for a in (p.operator, p.theta_star))
+    cases = _stacked(
+        [p.operator for p in problems], [p.theta_star for p in problems], ridges.tolist()
+    )
 
-        def one(
-            params: dict[str, jax.Array],
-            key: jax.Array,
-            operator: jax.Array = operator,
-            teacher: jax.Array = teacher,
-            row: list[float] = row,
-        ) -> dict[str, jax.Array]:
+    def designs(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+        def one_operator(case: tuple[jax.Array, ...]) -> dict[str, jax.Array]:
+            operator, teacher, row = case
             profiles = {
-                str(count): simulate_ridge(key, operator, teacher, noise_std, value, count)
-                for value, count in zip(row, counts, strict=True)
+                str(count): simulate_ridge(key, operator, teacher, noise_std, row[i], count)
+                for i, count in enumerate(counts)
             }
             return {name: profile.bias + profile.variance for name, profile in profiles.items()}
 
-        found = repeat(f"citation-ridge-{OPERATORS[len(columns)]}", one, {}, keys)
-        columns.append([found[str(count)].values for count in counts])
+        return jax.lax.map(one_operator, cases)
+
+    keys = jax.random.split(key, config.citation_seeds)
+    found = repeat("citation-ridge", designs, {}, keys)
+    samples = np.array([found[str(count)].values for count in counts]).transpose(2, 0, 1)
     dims = ("citation_operator", "citation_ridge_samples", "citation_design")
     return xr.Dataset(
         {
             "citation_ridge_simulated": (
                 dims,
-                np.array(columns),
+                samples,
                 {"long_name": "risk of ridge on one drawn design, label noise averaged, no ½"},
             )
         },

@@ -28,6 +28,7 @@ from boundlab.theory.excess_risk import ridge, sgd
 OPERATORS = ("laplacian", "normalized_adjacency")
 TEACHERS = ("function", "weights")
 GRAPHS = ("regular", "power law")
+SIMULATED = "power law"
 # Deep enough for the limit of the normalised operator, whose two largest eigenvalues are close.
 LIMIT_DEPTH = 64
 # Few samples besides the usual ones: there the one direction that is left has a sizeable risk.
@@ -41,7 +42,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     graphs = graph_pair(jax.random.fold_in(key, 0), config.structure_nodes, config.degree)
     for graph in graphs.values():
         # Otherwise the largest eigenvalue is multiple and depth leaves several directions.
-        require_connected("structure_nodes", graph)
+        require_connected("degree", graph)
     eigenvalues = {
         (name, kind): np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind)))[::-1].copy()
         for name, graph in graphs.items()
@@ -51,7 +52,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         _profiles(config, eigenvalues),
         _ridge(config, eigenvalues),
         _limit(config, eigenvalues),
-        _simulation(config, graphs, jax.random.fold_in(key, 1), repeat),
+        _simulation(config, graphs[SIMULATED], jax.random.fold_in(key, 1), repeat),
     ]
     return xr.merge(parts).assign_coords(
         depth_graph=list(GRAPHS), depth_operator=list(OPERATORS), depth_teacher=list(TEACHERS)
@@ -92,6 +93,14 @@ def _profiles(config: Config, eigenvalues: Mapping[tuple[str, str], np.ndarray])
                 (*CASES, "depth_rounds"),
                 rank,
                 {"long_name": "effective rank (Σμ)²/Σμ²"},
+            ),
+            "depth_power": (
+                (*CASES, "depth_direction"),
+                [
+                    [spectrum_at(eigenvalues[name, kind], 1) for kind in OPERATORS]
+                    for name in GRAPHS
+                ],
+                {"long_name": "signal power p a direction at L = 1, sum 1"},
             ),
             "depth_bias": (
                 (*dims, "depth_direction"),
@@ -183,22 +192,19 @@ def _limit(config: Config, eigenvalues: Mapping[tuple[str, str], np.ndarray]) ->
     )
 
 
-def _simulation(
-    config: Config, graphs: dict[str, Graph], key: jax.Array, repeat: Repeat
-) -> xr.Dataset:
+def _simulation(config: Config, graph: Graph, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """SGD through the real G^L of the normalised operator, function teacher."""
     depths, noise_std = config.depths[:3], np.sqrt(config.noise_variance)
+    matrix = graph_operator(graph, "normalized_adjacency")
+    values, vectors = (np.asarray(part) for part in spectrum(matrix))
+    power = spectrum_at(values, 1)
     operators, teachers, steps = [], [], []
-    for graph in graphs.values():
-        matrix = graph_operator(graph, "normalized_adjacency")
-        values, vectors = (np.asarray(part) for part in spectrum(matrix))
-        power = spectrum_at(values, 1)
-        for depth in depths:
-            deep = np.linalg.matrix_power(np.asarray(matrix), depth)
-            mu = spectrum_at(values, depth)
-            operators.append(deep / np.linalg.norm(deep))
-            teachers.append(vectors @ np.sqrt(power / mu))
-            steps.append(config.step_fraction * float(sgd.stability_limit(mu)))
+    for depth in depths:
+        deep = np.linalg.matrix_power(np.asarray(matrix), depth)
+        mu = spectrum_at(values, depth)
+        operators.append(deep / np.linalg.norm(deep))
+        teachers.append(vectors @ np.sqrt(power / mu))
+        steps.append(config.step_fraction * float(sgd.stability_limit(mu)))
     stacked = tuple(
         jnp.asarray(np.array(part), dtype=float) for part in (operators, teachers, steps)
     )
@@ -213,15 +219,18 @@ def _simulation(
         # One case after another on the same draws, so that each operator is shared by all keys.
         return jax.lax.map(risk, stacked)
 
-    seeds = max(config.num_seeds // 16, 128)
+    seeds = max(config.num_seeds // 8, 128)
     found = repeat("depth-simulation", one, {}, jax.random.split(key, seeds))
-    samples = found["value"].values.reshape(seeds, len(graphs), len(depths))
     return xr.Dataset(
         {
             "depth_simulated_risk": (
-                ("depth_seed", "depth_graph", "depth_simulated_rounds"),
-                samples,
-                {"long_name": "simulated risk of SGD, normalised operator, function teacher, no ½"},
+                ("depth_seed", "depth_simulated_rounds"),
+                found["value"].values,
+                {
+                    "long_name": "simulated risk of SGD, function teacher, no ½",
+                    "graph": SIMULATED,
+                    "operator": "normalized_adjacency",
+                },
             )
         },
         coords={"depth_seed": np.arange(seeds), "depth_simulated_rounds": list(depths)},

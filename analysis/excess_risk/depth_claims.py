@@ -9,7 +9,7 @@ from boundlab.analysis.excess_risk.problems import case_labels, column
 from boundlab.claims import Claim, Evidence, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk."
-GRAPH_TESTS = "tests/theory/excess_risk/test_graph.py::"
+TESTS = "tests/theory/excess_risk/"
 # Beyond this depth the risk of the function teacher has reached its limit and moves by rounding.
 MONOTONE_DEPTH = 8
 
@@ -84,14 +84,16 @@ def _sgd_capped(dataset: xr.Dataset) -> Evidence:
 def _simulated(*, real_depth: bool) -> Callable[[xr.Dataset], Evidence]:
     def check(dataset: xr.Dataset) -> Evidence:
         rounds = dataset["depth_simulated_rounds"].values
+        simulated = dataset["depth_simulated_risk"]
         exact = dataset["depth_sgd_risk"].sel(
-            depth_operator="normalized_adjacency",
+            depth_graph=simulated.attrs["graph"],
+            depth_operator=simulated.attrs["operator"],
             depth_teacher="function",
             depth_rounds=rounds if real_depth else np.ones_like(rounds),
         )
         return Evidence(
             samples=column(dataset, "depth_simulated_risk", "depth_seed"),
-            reference=exact.transpose("depth_graph", "depth_rounds").values.ravel(),
+            reference=exact.values,
             labels=case_labels(dataset, "depth_simulated_risk", "depth_seed"),
         )
 
@@ -108,7 +110,7 @@ CLAIMS = (
         control=_rank_reversed,
         control_statement="the effective rank grows with depth",
         formula=THEORY + "graph.effective_rank",
-        test=GRAPH_TESTS + "test_effective_rank",
+        test=TESTS + "test_graph_spectra.py::test_effective_rank",
     ),
     Claim(
         id="depth-function-monotone",
@@ -119,7 +121,7 @@ CLAIMS = (
         control=_monotone("weights", falling=False, deepest=MONOTONE_DEPTH),
         control_statement="the same for the teacher with fixed weights",
         formula=THEORY + "graph.depth_profile",
-        test=GRAPH_TESTS + "test_depth_profile",
+        test=TESTS + "test_graph_depth.py::test_fixed_function_gets_harder_with_depth",
     ),
     Claim(
         id="depth-weights-monotone",
@@ -130,7 +132,7 @@ CLAIMS = (
         control=_monotone("function", falling=True),
         control_statement="the same for the teacher with a fixed function",
         formula=THEORY + "graph.depth_profile",
-        test=GRAPH_TESTS + "test_depth_profile",
+        test=TESTS + "test_graph_depth.py::test_fixed_weights_get_easier_with_depth",
     ),
     Claim(
         id="depth-limit",
@@ -141,7 +143,7 @@ CLAIMS = (
         control=_limit("depth_limit_noiseless"),
         control_statement="the signal that is missed does not act as noise: σ² V₁ alone",
         formula=THEORY + "graph.depth_profile",
-        test=GRAPH_TESTS + "test_depth_profile",
+        test=TESTS + "test_graph_depth.py::test_limit_of_depth_is_the_one_dimensional_problem",
     ),
     Claim(
         id="depth-ridge",
@@ -152,7 +154,7 @@ CLAIMS = (
         control=_sgd_capped,
         control_statement="SGD stays under the same cap",
         formula=THEORY + "ridge.best_ridge",
-        test="tests/theory/excess_risk/test_ridge_tuning.py::test_no_ridge_on_a_grid_does_better",
+        test=TESTS + "test_ridge_tuning.py::test_no_ridge_on_a_grid_does_better",
     ),
     Claim(
         id="depth-simulated",
@@ -163,6 +165,6 @@ CLAIMS = (
         control=_simulated(real_depth=False),
         control_statement="depth leaves the risk of a fixed function as it is at L = 1",
         formula=THEORY + "graph.depth_profile",
-        test=GRAPH_TESTS + "test_depth_profile",
+        test=TESTS + "test_graph_depth.py::test_equals_one_layer_on_the_deep_spectrum",
     ),
 )

@@ -47,7 +47,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Spectra, phase diagrams, sample inflation and the contrast over drawn graphs."""
     graphs = graph_pair(jax.random.fold_in(key, 0), config.structure_nodes, config.degree)
     for graph in graphs.values():
-        require_connected("structure_nodes", graph)
+        require_connected("degree", graph)
     shown = {**graphs, "star": star(config.structure_nodes)}
     spectra = {
         (name, kind): _spectrum(graph, kind) for name, graph in shown.items() for kind in KINDS
@@ -118,7 +118,11 @@ def _phase_diagram(config: Config, spectra: Spectra) -> xr.Dataset:
     note = f"excess risk R, no ½, N = {count}, signal power 1"
     return xr.Dataset(
         {
-            "structure_sgd_risk": (dims, risks[0], {"long_name": f"{note}; best step size"}),
+            "structure_sgd_risk": (
+                dims,
+                risks[0],
+                {"long_name": f"{note}; best step size", "samples": count},
+            ),
             "structure_ridge_risk": (dims, risks[1], {"long_name": f"{note}; best λ ≥ 0"}),
         },
         coords={

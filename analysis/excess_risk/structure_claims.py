@@ -9,7 +9,7 @@ from boundlab.analysis.excess_risk.problems import case_labels, column
 from boundlab.claims import Claim, Evidence, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk."
-GRAPH_TESTS = "tests/theory/excess_risk/test_graph.py::"
+GRAPH_TESTS = "tests/theory/excess_risk/test_graph_spectra.py::"
 
 
 def _traces(reference: str) -> Callable[[xr.Dataset], Evidence]:
@@ -88,8 +88,7 @@ CLAIMS = (
         control=_traces("structure_trace_acyclic"),
         control_statement="the 4-cycles are left out, as on a tree",
         formula=THEORY + "graph.adjacency_traces",
-        test="tests/models/test_graph_operators.py::"
-        "test_traces_of_powers_count_edges_cherries_and_four_cycles",
+        test=GRAPH_TESTS + "test_adjacency_traces_of_the_matrix",
     ),
     Claim(
         id="laplacian-top",

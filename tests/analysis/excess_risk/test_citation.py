@@ -1,0 +1,59 @@
+"""Helpers and layout of the part on Cora."""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from boundlab import sweep
+from boundlab.analysis.excess_risk import citation
+from boundlab.analysis.excess_risk.config import Config
+from boundlab.analysis.excess_risk.problems import problem
+from boundlab.models.linear_gnn import simulate_sgd
+from boundlab.theory.excess_risk import sgd
+
+TINY = Config(citation_nodes=32, citation_samples=(8, 20), citation_seeds=4)
+
+
+@pytest.fixture(scope="module")
+def dataset() -> xr.Dataset:
+    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
+        return sweep(*args, progress=False, **kwargs)
+
+    return citation.run(TINY, jax.random.key(5), repeat)
+
+
+@pytest.mark.smoke
+def test_graph_and_its_regular_twin(key: jax.Array) -> None:
+    whole, piece = citation.cora(0), citation.cora(100)
+    assert (whole.num_nodes, whole.num_edges, piece.num_nodes) == (2485, 5069, 100)
+    assert piece.is_connected()
+    twin = citation.regular_twin(key, whole)  # mean degree 4.08
+    assert twin.degrees().tolist() == [4] * 2485
+
+
+def test_one_simulated_run_by_hand(dataset: xr.Dataset) -> None:
+    """Seed 2 at the first N is the mean of two runs; at the largest N it is one run."""
+    case = problem("", citation.cora(32), "normalized_adjacency")
+    step_size = 0.5 * float(sgd.stability_limit(case.mu))
+    key = jax.random.split(jax.random.fold_in(jax.random.key(5), 1), 4)[2]
+    found = dataset["citation_sgd_simulated"].sel(
+        citation_operator="normalized_adjacency", citation_seed=2
+    )
+
+    def risk(key: jax.Array, count: int) -> float:
+        return float(simulate_sgd(key, case.operator, case.theta_star, 0.5, step_size, count))
+
+    pair = [risk(key, 8) for key in jax.random.split(key)]
+    np.testing.assert_allclose(found.sel(citation_samples=8), np.mean(pair), rtol=1e-10)
+    np.testing.assert_allclose(found.sel(citation_samples=20), risk(key, 20), rtol=1e-10)
+
+
+def test_layout(dataset: xr.Dataset) -> None:
+    assert all(str(name).startswith("citation_") for name in (*dataset.variables, *dataset.dims))
+    assert set(dataset["citation_samples"].values) <= set(dataset["citation_curve"].values)
+    # Ridge is simulated where its Gram matrix is at most half of the graph: 8, but not 20, of 32.
+    assert dataset["citation_ridge_samples"].values.tolist() == [8]
+    np.testing.assert_allclose(dataset["citation_spectrum"].sum("citation_direction"), 1.0)
+    falling = dataset[["citation_sgd_exact", "citation_ridge_exact"]].diff("citation_curve")
+    assert all((falling[name] < 0).all() for name in falling)

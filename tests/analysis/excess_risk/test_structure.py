@@ -1,0 +1,95 @@
+"""Helpers and layout of the part on graph structure."""
+
+from itertools import combinations
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from boundlab.analysis.excess_risk import structure, tuned
+from boundlab.analysis.excess_risk.config import Config
+from boundlab.analysis.excess_risk.problems import graph_pair
+from boundlab.models.graph_operators import graph_operator
+from boundlab.models.graphs import Graph, complete, from_edges, hypercube, star
+from boundlab.theory.excess_risk import ridge, sgd
+
+TINY = Config(structure_nodes=32, structure_samples=24, num_graphs=2, resolution=3)
+
+
+def cycles_by_enumeration(graph: Graph) -> int:
+    """4-cycles among all sets of four nodes: each set has three ways around."""
+    joined = graph.adjacency().astype(bool)
+    around = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2))
+    return sum(
+        all(joined[q[p[i]], q[p[(i + 1) % 4]]] for i in range(4))
+        for q in combinations(range(graph.num_nodes), 4)
+        for p in around
+    )
+
+
+@pytest.mark.smoke
+def test_four_cycles_by_enumeration() -> None:
+    rng = np.random.default_rng(0)
+    dense = from_edges(np.argwhere(np.triu(rng.random((12, 12)) < 0.5, 1)), 12)
+    graphs = (complete(6), hypercube(3), star(7), dense)
+    counts = [structure.count_four_cycles(graph) for graph in graphs]
+    assert counts[:3] == [45, 6, 0]
+    assert counts[3] == cycles_by_enumeration(dense) > 0
+
+
+def test_best_sgd_is_that_of_the_best_step_size() -> None:
+    mu = np.arange(1, 33) ** -1.5
+    mu /= mu.sum()
+    theta_sq = np.stack([np.ones(32), 5 * mu])
+    noise = np.array([0.01, 0.25, 4.0])
+    found = tuned.best_sgd_risk(mu, theta_sq, noise, 40)
+    expected = np.empty((2, 3))
+    for i, teacher in enumerate(theta_sq):
+        for j, level in enumerate(noise.tolist()):
+            step_size = sgd.best_step_size(mu, teacher, level, 40)
+            profile = sgd.tail_averaged_risk(mu, teacher, level, step_size, 40)
+            expected[i, j] = profile.bias.sum() + profile.variance.sum()
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
+
+
+def test_tuned_ridges_are_rows_of_their_own() -> None:
+    """More rows than one compiled batch, none of them mixed up."""
+    rng = np.random.default_rng(1)
+    mu, theta_sq = rng.gamma(1.0, size=(2, tuned.ROWS + 3, 32))
+    noise = rng.gamma(1.0, size=tuned.ROWS + 3)
+    found = tuned.best_ridge_risk(mu, theta_sq, noise, 20)
+    for row in (0, tuned.ROWS - 1, tuned.ROWS + 2):
+        best = ridge.best_ridge(mu[row], theta_sq[row], noise[row], 20)
+        profile = ridge.risk(mu[row], theta_sq[row], noise[row], best, 20)
+        expected = float(profile.bias.sum() + profile.variance.sum())
+        np.testing.assert_allclose(found[row], expected, rtol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def dataset() -> xr.Dataset:
+    return structure.run(TINY, jax.random.key(7), lambda *args, **kwargs: pytest.fail("no sweep"))
+
+
+def test_contrast_needs_no_eigenvalues(dataset: xr.Dataset) -> None:
+    """Ranks from traces and the top eigenvalue of a sparse solver, against a dense one."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(7), 1), 1)
+    for name, graph in graph_pair(key, structure.CONTRAST_NODES, TINY.degree).items():
+        drawn = dataset.sel(structure_graph=1, structure_pair=name)
+        for kind in structure.CONTRASTED:
+            values = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind)))
+            rank = drawn["structure_contrast_rank"].sel(structure_contrasted=kind)
+            np.testing.assert_allclose(rank, np.sum(values**2) ** 2 / np.sum(values**4), rtol=1e-10)
+            if kind == "laplacian":
+                np.testing.assert_allclose(drawn["structure_top"], values[-1] - 1, rtol=1e-10)
+
+
+def test_layout(dataset: xr.Dataset) -> None:
+    prefixed = [name for name in (*dataset.variables, *dataset.dims) if "structure_" in str(name)]
+    assert len(prefixed) == len([*dataset.variables, *dataset.dims])
+    np.testing.assert_allclose(dataset["structure_spectrum"].sum("structure_direction"), 1.0)
+    assert dataset["structure_sgd_risk"].shape == (2, 4, 3, 3)
+    risks = dataset[["structure_sgd_risk", "structure_ridge_risk"]]
+    # With more noise nobody does better, and with signal power 1 nobody needs a risk above 1.
+    assert all((risks[name].diff("structure_noise") > 0).all() for name in risks)
+    assert all((risks[name] < 1.0).all() for name in risks)

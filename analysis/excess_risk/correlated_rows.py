@@ -21,8 +21,8 @@ from boundlab.theory.excess_risk import ridge as theory
 
 NUM_NODES = 200  # the sizes at which the equivalent is stated to be within 2 %
 NUM_FEATURES = 80
-RIDGES = np.geomspace(0.01, 10.0, 13)  # λ of the lines
-SIMULATED = RIDGES[::4]
+RIDGES = np.geomspace(0.01, 10.0, 25)  # λ of the lines
+SIMULATED = RIDGES[::8]
 GRID = ("correlated_graph", "correlated_ridge")
 
 

@@ -12,6 +12,9 @@ THEORY = "boundlab.theory.excess_risk."
 TESTS = "tests/theory/excess_risk/"
 # Beyond this depth the risk of the function teacher has reached its limit and moves by rounding.
 MONOTONE_DEPTH = 8
+# Once one direction is left, neighbouring depths agree to the last digits: relative rounding, no
+# error of the theory.
+ROUNDING = 1e-12
 
 
 def _steps(dataset: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
@@ -27,6 +30,7 @@ def _rank(dataset: xr.Dataset) -> Evidence:
     return Evidence(
         exact=column(deep, "depth_effective_rank"),
         reference=column(shallow, "depth_effective_rank"),
+        tolerance=ROUNDING,
         labels=case_labels(deep, "depth_effective_rank"),
     )
 
@@ -36,21 +40,42 @@ def _rank_reversed(dataset: xr.Dataset) -> Evidence:
     return Evidence(
         exact=column(shallow, "depth_effective_rank"),
         reference=column(deep, "depth_effective_rank"),
+        tolerance=ROUNDING,
     )
 
 
-def _monotone(teacher: str, *, falling: bool, deepest: int | None = None) -> Callable:
+def _rising(teacher: str) -> Callable[[xr.Dataset], Evidence]:
+    """On both operators."""
+
     def check(dataset: xr.Dataset) -> Evidence:
-        part = dataset.sel(depth_teacher=teacher, depth_rounds=slice(None, deepest))
-        shallow, deep = _steps(part)
-        small, large = (deep, shallow) if falling else (shallow, deep)
-        return Evidence(
-            exact=column(small, "depth_sgd_risk"),
-            reference=column(large, "depth_sgd_risk"),
-            labels=case_labels(deep, "depth_sgd_risk"),
-        )
+        return _monotone(dataset.sel(depth_rounds=slice(None, MONOTONE_DEPTH)), teacher)
 
     return check
+
+
+def _falling(teacher: str) -> Callable[[xr.Dataset], Evidence]:
+    """On the normalised operator alone.
+
+    On L + I of about one power-law graph in six the small risk that is left rises again between two
+    depths, by up to a fifth, while the last directions but one fade.
+    """
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        part = dataset.sel(depth_operator=["normalized_adjacency"])
+        return _monotone(part, teacher, falling=True)
+
+    return check
+
+
+def _monotone(dataset: xr.Dataset, teacher: str, *, falling: bool = False) -> Evidence:
+    shallow, deep = _steps(dataset.sel(depth_teacher=teacher))
+    small, large = (deep, shallow) if falling else (shallow, deep)
+    return Evidence(
+        exact=column(small, "depth_sgd_risk"),
+        reference=column(large, "depth_sgd_risk"),
+        tolerance=ROUNDING,
+        labels=case_labels(deep, "depth_sgd_risk"),
+    )
 
 
 def _limit(reference: str) -> Callable[[xr.Dataset], Evidence]:
@@ -117,8 +142,8 @@ CLAIMS = (
         source=Source("derived", "over-smoothing of a fixed function"),
         statement=r"fixed function: the risk of SGD is non-decreasing over $L = 1, 2, 4, 8$",
         kind=Kind.UPPER,
-        check=_monotone("function", falling=False, deepest=MONOTONE_DEPTH),
-        control=_monotone("weights", falling=False, deepest=MONOTONE_DEPTH),
+        check=_rising("function"),
+        control=_rising("weights"),
         control_statement="the same for the teacher with fixed weights",
         formula=THEORY + "graph.depth_profile",
         test=TESTS + "test_graph_depth.py::test_fixed_function_gets_harder_with_depth",
@@ -126,10 +151,10 @@ CLAIMS = (
     Claim(
         id="depth-weights-monotone",
         source=Source("derived", "a fixed θ* on smoother features"),
-        statement=r"fixed $\theta^*$: the risk of SGD is non-increasing in the depth $L$",
+        statement=r"$G=(I+S)/2$, fixed $\theta^*$: the risk of SGD is non-increasing in the depth $L$",
         kind=Kind.UPPER,
-        check=_monotone("weights", falling=True),
-        control=_monotone("function", falling=True),
+        check=_falling("weights"),
+        control=_falling("function"),
         control_statement="the same for the teacher with a fixed function",
         formula=THEORY + "graph.depth_profile",
         test=TESTS + "test_graph_depth.py::test_fixed_weights_get_easier_with_depth",

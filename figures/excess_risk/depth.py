@@ -38,7 +38,8 @@ def _depth_caption(dataset: xr.Dataset) -> str:
         "risk rises to nearly the whole signal power. Ridge tuned anew at each depth (dotted; "
         "deterministic equivalent) never exceeds least squares at N = 2d: over-smoothing of a fixed "
         "function is an effect of conditioning, not of lost information. With kept weights there is "
-        "less to learn and the risk falls."
+        "less to learn and the risk falls (for L + I of some power-law graphs not at "
+        "every step)."
     )
 
 

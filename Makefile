@@ -8,6 +8,9 @@ OUT ?= results
 BIN := .venv/bin
 STAMP := .venv/installed
 
+# OpenBLAS threads on the small matrices of the tests only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: report test figures bench lint notebooks clean
 
 report: $(STAMP)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from boundlab import results
-from boundlab.study import Study
+from boundlab.experiment import Study
 from boundlab.verdicts import Status, Verdict, verify
 
 Job = tuple[Study, Path]

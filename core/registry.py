@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from boundlab.checks import check_choice
 
 if TYPE_CHECKING:
-    from boundlab.study import Study
+    from boundlab.experiment import Study
 
 STUDY_NAMES = ("excess_risk",)
 

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from boundlab.study import Study
+from boundlab.experiment import Study
 from boundlab.versions import versions
 
 DIGEST = "data_digest"
@@ -44,7 +44,7 @@ def source_digest() -> str:
         assert spec.submodule_search_locations
         for file in sorted(Path(spec.submodule_search_locations[0]).rglob("*.py")):
             digest.update(file.read_bytes())
-    for name in ("sweeps.py", "blocks.py", "entries.py", "study.py", "precision.py"):
+    for name in ("sweeps.py", "blocks.py", "entries.py", "experiment.py", "precision.py"):
         digest.update((core / name).read_bytes())
     return digest.hexdigest()
 

@@ -18,7 +18,7 @@ from boundlab.precision import x64
 from boundlab.typing import Scalar
 
 if TYPE_CHECKING:
-    from boundlab.study import Study
+    from boundlab.experiment import Study
 
 FEW_SEEDS = 64  # below this many, skewed samples exceed the declared rate
 

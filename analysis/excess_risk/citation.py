@@ -16,6 +16,7 @@ import xarray as xr
 from boundlab.analysis.excess_risk.citation_claims import CLAIMS as CLAIMS
 from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.problems import Problem, problem
+from boundlab.experiment import Repeat
 from boundlab.models.graph_operators import KINDS, graph_operator
 from boundlab.models.graphs import (
     Graph,
@@ -25,7 +26,6 @@ from boundlab.models.graphs import (
     random_regular,
 )
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import ridge, sgd
 
 OPERATORS = ("laplacian", "normalized_adjacency")

@@ -15,8 +15,8 @@ from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.evidence import paired, values_against
 from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.claims import Claim, Kind, Source
+from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import ridge as ridge_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 

@@ -37,7 +37,7 @@ class Config:
     """Nodes of the piece of Cora; 0 for its whole largest component (2,485)."""
     citation_samples: tuple[int, ...] = (128, 512)
     """Samples N along Cora's learning curves."""
-    citation_seeds: int = 256
+    citation_seeds: int = 128
     """Runs behind every simulated mean on Cora."""
     resolution: int = 9
     """Points an axis of the phase diagrams."""

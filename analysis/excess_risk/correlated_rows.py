@@ -14,9 +14,9 @@ from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.evidence import means_against, values_against
 from boundlab.analysis.excess_risk.problems import graph_pair
 from boundlab.claims import Check, Claim, Kind, Source
+from boundlab.experiment import Repeat
 from boundlab.models.graphs import Graph
 from boundlab.models.linear_gnn import simulate_ridge
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import ridge as theory
 
 NUM_NODES = 200  # the sizes at which the equivalent is stated to be within 2 %

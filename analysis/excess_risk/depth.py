@@ -18,10 +18,10 @@ from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.depth_claims import CLAIMS as CLAIMS
 from boundlab.analysis.excess_risk.problems import graph_pair, require_connected
 from boundlab.analysis.excess_risk.tuned import best_ridge_risk
+from boundlab.experiment import Repeat
 from boundlab.models.graph_operators import graph_operator, spectrum
 from boundlab.models.graphs import Graph
 from boundlab.models.linear_gnn import simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import graph as graph_theory
 from boundlab.theory.excess_risk import ridge, sgd
 

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from boundlab.analysis.excess_risk.config import Config
+from boundlab.experiment import Repeat
 from boundlab.models.gaussian_signals import aggregate
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import relu as relu_theory
 
 # a/b and cos φ of the pairs whose distance is also averaged over draws, b = 1.

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_relu_ridge
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import relu as relu_theory
 
 NUM_SAMPLES = 256

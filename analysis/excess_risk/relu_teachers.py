@@ -16,8 +16,8 @@ from boundlab.analysis.excess_risk import relu_neurons, relu_regression
 from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.analysis.excess_risk.relu_claims import CLAIMS as CLAIMS
+from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import relu as relu_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 

@@ -15,15 +15,15 @@ from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.evidence import paired, values_against
 from boundlab.analysis.excess_risk.tuned import best_ridge_risk, best_sgd_risk
 from boundlab.claims import Check, Claim, Kind, Source
+from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import ridge as ridge_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
 TEACHERS = ("head", "even")
 TAIL, NOISE = 1.0, 1e-3  # of the learning curves
 SAMPLES = (8, 16, 32, 64, 128, 256)
-SIMULATED = (16, 64)
+SIMULATED = (16, 128)
 STATED_DIM = 4096  # where the size of the gap is stated
 # (T, σ², N) there: SGD wins, and ridge wins.
 STATED = ((1.0, 1e-3, 128), (0.3, 0.1, 32))
@@ -187,7 +187,7 @@ CLAIMS = (
         id="sgd-beats-ridge",
         source=Source("derived", PAGE),
         statement=(
-            r"teacher on the spike above a flat tail, $T=1$, $\sigma^2=10^{-3}$, $N=64$: the best "
+            r"teacher on the spike above a flat tail, $T=1$, $\sigma^2=10^{-3}$, $N=128$: the best "
             r"SGD has less risk than the best ridge, $\lambda\geq 0$"
         ),
         kind=Kind.ORDER,

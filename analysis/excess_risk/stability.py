@@ -14,9 +14,9 @@ from boundlab.analysis.excess_risk.problems import (
     problem,
 )
 from boundlab.claims import Claim, Evidence, Kind, Source
+from boundlab.experiment import Repeat
 from boundlab.models.graphs import complete, hypercube
 from boundlab.models.linear_gnn import simulate_sgd
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import sgd as theory
 
 NUM_SAMPLES = 256

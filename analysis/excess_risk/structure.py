@@ -23,9 +23,9 @@ from boundlab.analysis.excess_risk.problems import (
 )
 from boundlab.analysis.excess_risk.structure_claims import CLAIMS as CLAIMS
 from boundlab.analysis.excess_risk.tuned import best_ridge_risk, best_sgd_risk
+from boundlab.experiment import Repeat
 from boundlab.models.graph_operators import KINDS, graph_operator
 from boundlab.models.graphs import Graph, complete, hypercube, star
-from boundlab.study import Repeat
 from boundlab.theory.excess_risk import graph as graph_theory
 from boundlab.theory.excess_risk import sgd
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from boundlab import Claim, Evidence, Kind, Source, registry
 from boundlab import __main__ as command_line
-from boundlab.study import Study
+from boundlab.experiment import Study
 
 
 @dataclass(frozen=True)

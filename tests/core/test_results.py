@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from boundlab import results
-from boundlab.study import Study
+from boundlab.experiment import Study
 
 
 @dataclass(frozen=True)

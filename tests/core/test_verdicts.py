@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from boundlab import Claim, Evidence, Kind, Source, Verdict, verify
-from boundlab.study import Study
+from boundlab.experiment import Study
 from boundlab.verdicts import Status, judge
 
 SHIFTED = np.random.default_rng(5).normal(1.0, 0.1, (256, 3))

@@ -16,7 +16,7 @@ from boundlab.theory.excess_risk import relu as relu_theory
 # a/b and cos φ of the pairs whose distance is also averaged over draws, b = 1.
 PAIRS = ((1.0, -1.0), (1.0, -0.5), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (0.5, 0.8), (1.0, 0.8))
 DIM = 8
-DRAWS = 256  # of m, a seed
+DRAWS = 1024  # of m, a seed
 RANDOM_PAIRS = 256
 
 
@@ -44,7 +44,7 @@ def _drawn(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     first, second = basis / np.sqrt(mu)
     lengths, cosines = np.array(PAIRS).T[:, :, None]
     theta = lengths * (cosines * first + np.sqrt(1 - cosines**2) * second)
-    norm_sq, star_sq, cosine = _moments(mu, theta, first)
+    norm_sq, star_sq, cosine = _moments(mu, theta, np.broadcast_to(first, theta.shape))
     operator, weights, target = (jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), theta, first))
 
     def one(params: dict, run_key: jax.Array) -> dict[str, jax.Array]:

@@ -4,11 +4,13 @@ import base64
 import importlib
 import io
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -34,7 +36,7 @@ def publish(
         for study, path, dataset in loaded
     ]
     for study, _, _, verdicts in judged:
-        print_verdicts(study, verdicts, Console())
+        print_verdicts(study, verdicts, Console(width=None if sys.stdout.isatty() else 100))
     if command == "report":
         file = folder / "report.html"
         write_report(judged, file, rate)
@@ -82,10 +84,9 @@ def _close(figure: Any) -> None:
 
 def print_verdicts(study: Study, verdicts: Sequence[Verdict], console: Console) -> None:
     """Print the verdict table of one study."""
-    table = Table(title=study.title, title_justify="left")
+    table = Table(title=study.title, title_justify="left", box=box.SIMPLE, pad_edge=False)
     for column, justify in (
         ("claim", "left"),
-        ("kind", "left"),
         ("verdict", "left"),
         ("control", "left"),
         ("measured", "right"),
@@ -95,10 +96,9 @@ def print_verdicts(study: Study, verdicts: Sequence[Verdict], console: Console) 
     ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     colours = {Status.HOLDS: "green", Status.VIOLATED: "red", Status.INCONCLUSIVE: "yellow"}
-    for claim, verdict in zip(study.claims, verdicts, strict=True):
+    for verdict in verdicts:
         table.add_row(
             verdict.claim,
-            str(claim.kind),
             f"[{colours[verdict.status]}]{verdict.status}[/]",
             "rejected" if verdict.control_rejected else "[red]passed[/]",
             number(verdict.measured),

@@ -82,7 +82,7 @@ CLAIMS = (
     Claim(
         id="four-cycles",
         source=Source("derived", "closed walks of length four"),
-        statement=r"$\mathrm{tr}\,A^4 = 2|E| + 4\sum_i \binom{d_i}{2} + 8\,\#C_4$",
+        statement=r"$\mathrm{tr}\,A^4 = 2|E| + 4\sum_i \binom{d_i}{2} + 8\,c_4$",
         kind=Kind.IDENTITY,
         check=_traces("structure_trace_formula"),
         control=_traces("structure_trace_acyclic"),

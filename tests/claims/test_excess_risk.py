@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab import results, study, verify
+from boundlab import Claim, results, study, verify
 from boundlab.figures.excess_risk import draw
+from boundlab.publish import mathtext
 
 STUDY = study("excess_risk")
 
@@ -64,3 +65,8 @@ def test_figures_are_labelled(excess_risk_smoke: xr.Dataset) -> None:
         assert axes, name
         assert any(axis.get_xlabel() for axis in axes), name
         assert any(axis.get_ylabel() for axis in axes), name
+
+
+@pytest.mark.parametrize("claim", STUDY.claims, ids=lambda claim: claim.id)
+def test_statements_can_be_drawn(claim: Claim) -> None:
+    assert mathtext(claim.statement).startswith("data:image/svg+xml")

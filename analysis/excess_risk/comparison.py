@@ -17,6 +17,7 @@ from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.claims import Claim, Kind, Source
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
+from boundlab.precision import float64
 from boundlab.theory.excess_risk import ridge as ridge_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
@@ -92,6 +93,7 @@ def random_instances(key: jax.Array, dim: int) -> tuple[np.ndarray, np.ndarray, 
     return mu / mu.sum(axis=1, keepdims=True), fractions, noise
 
 
+@float64
 def _exact_floor(key: jax.Array, dim: int) -> xr.Dataset:
     """Exact risks of SGD over those of ridge at λ = σ² for θ* ~ N(0, I)."""
     prior = np.ones((INSTANCES, dim))

@@ -67,9 +67,12 @@ def _drawn(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 def _random(key: jax.Array) -> xr.Dataset:
     """Δ and ‖θ − θ*‖²_M of random pairs; in the first ones the bounds are reached."""
     mu_key, theta_key, star_key = jax.random.split(key, 3)
-    mu = np.exp(3 * np.asarray(jax.random.normal(mu_key, (RANDOM_PAIRS, DIM), float)))
-    theta = np.array(jax.random.normal(theta_key, (RANDOM_PAIRS, DIM), float))
-    star = np.asarray(jax.random.normal(star_key, (RANDOM_PAIRS, DIM), float))
+    draws = (
+        jax.random.normal(k, (RANDOM_PAIRS, DIM), float) for k in (mu_key, theta_key, star_key)
+    )
+    # Float64 whatever the draws are: the bounds are reached to rounding.
+    logarithm, theta, star = (np.array(drawn, dtype=np.float64) for drawn in draws)
+    mu = np.exp(3 * logarithm)
     for place, factor in enumerate((-1.0, -3.0, 0.0, 0.5, 2.0)):
         theta[place] = factor * star[place]
     mu = mu / mu.sum(-1, keepdims=True)

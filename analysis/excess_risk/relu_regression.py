@@ -7,6 +7,7 @@ import xarray as xr
 
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_relu_ridge
+from boundlab.precision import float64
 from boundlab.theory.excess_risk import relu as relu_theory
 
 NUM_SAMPLES = 256
@@ -15,6 +16,7 @@ SIMULATED = RIDGES[::8]
 GRID = ("relu_graph", "relu_ridge")
 
 
+@float64
 def theory(mu: np.ndarray, teachers: np.ndarray, noise: float) -> xr.Dataset:
     """Risk along λ, and what it would be without the noise that the teacher itself adds.
 

@@ -18,6 +18,7 @@ from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.analysis.excess_risk.relu_claims import CLAIMS as CLAIMS
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_sgd
+from boundlab.precision import float64
 from boundlab.theory.excess_risk import relu as relu_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
@@ -72,6 +73,7 @@ def num_seeds(config: Config) -> int:
     return max(config.num_seeds // 4, 2)
 
 
+@float64
 def _theory(mu: np.ndarray, teachers: np.ndarray, config: Config) -> xr.Dataset:
     starts = np.stack([np.zeros_like(teachers), alternating(teachers)])
     steps = np.array([float(sgd_theory.stability_limit(row)) for row in mu])[:, None] * FRACTIONS

@@ -123,7 +123,7 @@ def _totals(profile: tuple) -> np.ndarray:
     return np.asarray(profile[0]).sum(axis=-1) + np.asarray(profile[1]).sum(axis=-1)
 
 
-PAGE = "docs/excess_risk.md#sgd-against-ridge"
+PAGE = "docs/excess_risk.md#bayes-floor"
 SGD = "boundlab.theory.excess_risk.sgd.tail_averaged_risk"
 RIDGE = "boundlab.theory.excess_risk.ridge.risk"
 CLAIMS = (

@@ -131,7 +131,7 @@ def _against(reference: str) -> Check:
 
 RIDGE = "boundlab.theory.excess_risk.ridge"
 TEST = "tests/theory/excess_risk/test_ridge_correlated.py"
-PAGE = "docs/excess_risk.md#nodes-as-samples"
+PAGE = "docs/excess_risk.md#dependent-rows"
 CLAIMS = (
     Claim(
         id="correlated-rows",

@@ -5,7 +5,7 @@ from boundlab.claims import Check, Claim, Kind, Source
 
 RELU = "boundlab.theory.excess_risk.relu"
 TESTS = "tests/theory/excess_risk"
-PAGE = "docs/excess_risk.md#relu-teacher"
+PAGE = "docs/excess_risk.md#relu-teachers"
 # What the specification of the theory states as the error of mean field, and of ridge on 2y.
 MEAN_FIELD = 0.03
 REGRESSION = 0.04

@@ -183,7 +183,7 @@ def _sgd_below_ridge(teacher: str) -> Check:
     )
 
 
-PAGE = "docs/excess_risk.md#sgd-against-ridge"
+PAGE = "docs/excess_risk.md#when-sgd-beats-tuned-ridge"
 TESTS = "tests/theory/excess_risk/test_ridge_tuning.py"
 STEP_SIZE = "boundlab.theory.excess_risk.sgd.best_step_size"
 CLAIMS = (

@@ -25,9 +25,17 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise fail(name, repr(value), "one of " + ", ".join(map(repr, choices)) + hint)
 
 
-def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
-    """Refuse anything but a concrete integer in [minimum, maximum]; return it as a Python int."""
+def check_integer(
+    name: str, value: object, minimum: int, maximum: int | None = None, *, why: str = ""
+) -> int:
+    """Refuse anything but a concrete integer in [minimum, maximum]; return it as a Python int.
+
+    `why` is added to the message (what the limit is).
+    """
+    if is_traced(value):
+        raise fail(name, "a traced value", "a static integer (mark it static in jit)")
     accepted = f"an integer ≥ {minimum}" + ("" if maximum is None else f" and ≤ {maximum}")
+    accepted += f" ({why})" if why else ""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise fail(name, repr(value), accepted)
     if value < minimum or (maximum is not None and value > maximum):

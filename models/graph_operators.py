@@ -19,6 +19,8 @@ from boundlab.models.graph_types import Graph
 from boundlab.precision import float64, is_traced
 from boundlab.typing import Count, Numbers, Scalar
 
+__all__ = ["KINDS", "Spectrum", "aggregation_covariance", "graph_operator", "spectrum"]
+
 KINDS = ("laplacian", "normalized_adjacency", "adjacency", "personalized_pagerank")
 
 

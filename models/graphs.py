@@ -40,29 +40,29 @@ __all__ = [
 
 def cycle(n: Count) -> Graph:
     """Cycle 0 – 1 – … – (n − 1) – 0 of n ≥ 3 nodes; n edges."""
-    check_integer("n", n, 3)
+    n = check_integer("n", n, 3)
     nodes = np.arange(n)
     return from_edges(np.stack([nodes, (nodes + 1) % n], axis=1), n)
 
 
 def path(n: Count) -> Graph:
     """Path 0 – 1 – … – (n − 1); n − 1 edges."""
-    check_integer("n", n, 1)
+    n = check_integer("n", n, 1)
     nodes = np.arange(n - 1)
     return from_edges(np.stack([nodes, nodes + 1], axis=1), n)
 
 
 def star(n: Count) -> Graph:
     """Star of n nodes, the hub included: node 0 is joined to all others; n − 1 edges."""
-    check_integer("n", n, 1)
+    n = check_integer("n", n, 1)
     leaves = np.arange(1, n)
     return from_edges(np.stack([np.zeros_like(leaves), leaves], axis=1), n)
 
 
 def complete(n: Count) -> Graph:
     """Complete graph: every pair of the n nodes is joined; n(n − 1)/2 edges."""
-    check_integer("n", n, 1)
-    return from_edges(np.stack(np.triu_indices(int(n), 1), axis=1), n)
+    n = check_integer("n", n, 1)
+    return from_edges(np.stack(np.triu_indices(n, 1), axis=1), n)
 
 
 def hypercube(q: Count) -> Graph:

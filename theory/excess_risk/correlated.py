@@ -29,13 +29,24 @@ def risk_correlated(
 ) -> RiskProfile:
     """Excess risk R of ridge regression whose n rows are correlated, one term a feature direction.
 
-    With x_j and η as in the module, df1 = Σx_j, df2 = Σx_j², D = Σc²/(c+t)² / Σc/(c+t)² and
-    W = 1/(η + D(df1−df2)):
-    bias_j = b_j + D W x_j² Σ_k b_k,  b_j = (1−x_j)² h_j θ*_j²;  var_j = σ² W x_j².
+    F = G Z H^{½}, Z (n, p) of independent N(0, 1); y = Fθ* + ε. Of a number t > 0 let
+
+        η = t Σ_v c_v/(c_v+t),    x_j = ηh_j/(ηh_j+λ),
+
+    η the effective number of samples and x_j the learnt fraction of direction j. The left side of
+
+        Σ_j x_j = Σ_v c_v/(c_v+t)
+
+    grows with t and the right side falls: t is the one root. With df1 = Σ_j x_j, df2 = Σ_j x_j²,
+    D = [Σ_v c_v²/(c_v+t)²]/[Σ_v c_v/(c_v+t)²], W = 1/(η + D(df1−df2)), b_j = (1−x_j)² h_j θ*_j²:
+
+        bias_j = b_j + D W x_j² Σ_k b_k,    var_j = σ² W x_j².
+
     For C = I this is `risk` with μ = h, N = n (then D = 1, η = n − df1, W = 1/(n−df2)).
 
     Args:
-        row_spectrum: c_v, eigenvalues of C = GGᵀ, (n,), ≥ 0, one a sample, no 1/n.
+        row_spectrum: c_v, eigenvalues of C = GGᵀ, (n,), ≥ 0, one a sample, no 1/n. The number of
+            samples is its length; rows without variance, c_v = 0, don't count.
         feature_spectrum: h_j, eigenvalues of the feature covariance H, (p,), ≥ 0.
         theta_sq: squared components of θ* in H's eigenbasis, (p,), ≥ 0.
         noise_variance: σ² ≥ 0, of each node's label, not mixed by the graph.

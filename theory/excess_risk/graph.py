@@ -33,8 +33,8 @@ __all__ = [
     "sample_inflation",
 ]
 
-# Least size for which each family is a simple graph with an edge.
-SMALLEST = {"cycle": 3, "path": 2, "star": 2, "complete": 2, "hypercube": 1}
+# Least size for which each family is a simple graph, be it a single node.
+SMALLEST = {"cycle": 3, "path": 1, "star": 1, "complete": 1, "hypercube": 0}
 
 
 @float64
@@ -63,32 +63,38 @@ def laplacian_spectrum(family: str, size: Count) -> Float[Array, " n"]:
     """Eigenvalues of the Laplacian D − A of a graph family in closed form.
 
     cycle 2 − 2cos(2πj/n), path 2 − 2cos(πj/n), j = 0 … n − 1; star {n, 1 (n − 2 times), 0};
-    complete {n (n − 1 times), 0}; hypercube 2j with multiplicity C(q, j), j = 0 … q.
+    complete {n (n − 1 times), 0}; hypercube 2j with multiplicity C(q, j), j = 0 … q. A single node
+    (path, star or complete of size 1, hypercube of size 0) has the spectrum {0}.
 
     Args:
         family: `cycle`, `path`, `star`, `complete` or `hypercube`.
-        size: number of nodes n (star: hub included); for the hypercube its dimension q, n = 2^q.
+        size: number of nodes n (star: hub included), at least 3 for the cycle, 1 for path, star and
+            complete; for the hypercube its dimension q, n = 2^q, from 0 to 24. Static Python or
+            NumPy int.
 
     Returns:
         (n,) eigenvalues, descending; the last is 0.
 
     Raises:
-        ValueError: an unknown family, or a size that is too small (or q > 24).
+        ValueError: an unknown family, or a size out of range (the message gives each least size).
 
     Source: standard; each is checked against the matrix in the tests.
 
     """
     check_choice("family", family, SMALLEST)
-    check_integer("size", size, SMALLEST[family], 24 if family == "hypercube" else None)
-    size = int(size)
+    least = "least sizes: " + ", ".join(f"{name} {least}" for name, least in SMALLEST.items())
+    largest = 24 if family == "hypercube" else None
+    size = check_integer("size", size, SMALLEST[family], largest, why=least)
     if family in ("cycle", "path"):
         # 2 − 2cos 2a = 4 sin² a, without the cancellation at small angles.
         angle = np.pi * np.arange(size) / (size if family == "cycle" else 2 * size)
         values = 4.0 * np.sin(angle) ** 2
     elif family == "star":
-        values = np.array([float(size), *([1.0] * (size - 2)), 0.0])
+        values = np.ones(size)
+        values[0], values[-1] = size, 0.0  # in this order: at size 1 the zero stays
     elif family == "complete":
-        values = np.array([float(size)] * (size - 1) + [0.0])
+        values = np.full(size, float(size))
+        values[-1] = 0.0
     else:
         counts = [comb(size, j) for j in range(size + 1)]
         values = np.repeat(2.0 * np.arange(size + 1), counts)

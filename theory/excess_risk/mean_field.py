@@ -6,7 +6,7 @@ Stein's lemma for m ~ N(0, M) gives, at given a, b and φ (all in M's inner prod
     mean step        E[·] = M (A θ − B θ*),
     mean square      E[·²] = F M + M (f_uu θθᵀ + f_uv (θθ*ᵀ + θ*θᵀ) + f_vv θ*θ*ᵀ) M,
 
-where F is the mean square of the scalar factor and f_uu, f_uv, f_vv are half the mean second
+where F is the mean square of the scalar factor and f_uu, f_uv, f_vv are the mean second
 derivatives of that square in u and v. Mean field: a² = Σμ E θ_i² and ab cos φ = Σμ θ*_i E θ_i are
 put for the random a and φ. In M's eigenbasis the diagonal then closes on itself.
 """

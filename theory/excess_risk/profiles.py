@@ -12,6 +12,10 @@ from jaxtyping import Array, Float
 class RiskProfile(NamedTuple):
     """Excess risk R in its two additive parts, per eigendirection or summed.
 
+    Both are float64 arrays, also where x64 is off. There, JAX's own arithmetic on them would round
+    to float32 (`profile.bias.sum()` does): sum with `np.asarray(profile.bias).sum()`, or open
+    `boundlab.precision.x64()` around it.
+
     Attributes:
         bias: part that is left without label noise, ≥ 0; (d,) per direction, or a scalar.
         variance: part that is left if learning starts at θ*, ≥ 0; same shape.

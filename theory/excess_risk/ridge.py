@@ -13,11 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_number, fail
+from boundlab.checks import check_integer, check_number, fail
 from boundlab.precision import float64
 from boundlab.theory.excess_risk import _arguments as arguments
-from boundlab.theory.excess_risk._counts import count
-from boundlab.theory.excess_risk.correlated import risk_correlated as risk_correlated
+from boundlab.theory.excess_risk.correlated import risk_correlated
 from boundlab.theory.excess_risk.equivalent import (
     count_minus_sum,
     filters,
@@ -25,22 +24,35 @@ from boundlab.theory.excess_risk.equivalent import (
 )
 from boundlab.theory.excess_risk.profiles import Bounds, RiskProfile
 from boundlab.theory.excess_risk.ridge_tuning import tune_ridge
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Count, Numbers, Scalar
+
+__all__ = [
+    "Bounds",
+    "RiskProfile",
+    "best_ridge",
+    "effective_ridge",
+    "ols_risk",
+    "risk",
+    "risk_bounds",
+    "risk_correlated",
+]
 
 
 @float64
-def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: Scalar) -> Float[Array, ""]:
+def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: Count) -> Float[Array, ""]:
     """Effective ridge κ: the root of N = Σ_i μ_i/(μ_i+κ) + λ/κ.
 
     Args:
         mu: eigenvalues of M, (d,), ≥ 0 and not all 0, in any order.
-        ridge: λ ≥ 0, un-normalised; κ has the unit of λ/N. Values below 1e-300 count as 1e-300.
-        num_samples: N ≥ 1.
+        ridge: λ ≥ 0, un-normalised; κ has the unit of λ/N.
+        num_samples: N ≥ 1, static Python or NumPy int.
 
     Returns:
         κ, a scalar. With r the number of positive eigenvalues, at λ = 0: κ = 0 for N ≥ r (so
         whenever N > d), and the minimum-norm solution's κ > 0 for N < r. Differentiable in `mu`
-        and `ridge` (at λ = 0 from the right: 1/(N−r), infinite for N = r).
+        and `ridge` (at λ = 0 from the right: 1/(N−r), infinite for N = r). Range: a positive root
+        below e^-700 ≈ 1e-304 comes back as e^-700 (inputs below 2e-308 count as 0), and κ is
+        infinite where λ + Σμ exceeds 1.8e308. Neither is refused.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -52,13 +64,13 @@ def effective_ridge(mu: Numbers, ridge: Scalar, num_samples: Scalar) -> Float[Ar
     return solve_effective_ridge(
         eigenvalues,
         arguments.scalar("ridge", ridge),
-        arguments.scalar("num_samples", count("num_samples", num_samples)),
+        arguments.scalar("num_samples", check_integer("num_samples", num_samples, 1)),
     )
 
 
 @float64
 def risk(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Count
 ) -> RiskProfile:
     """Excess risk R of ridge regression, one term a direction.
 
@@ -71,7 +83,7 @@ def risk(
         theta_sq: squared components of θ* in the same basis, (d,), ≥ 0.
         noise_variance: σ² ≥ 0.
         ridge: λ ≥ 0, un-normalised.
-        num_samples: N ≥ 1.
+        num_samples: N ≥ 1, static Python or NumPy int.
 
     Returns:
         Bias and variance, both (d,), in the order of `mu`. At the peak (λ = 0 and N equal to the
@@ -88,7 +100,7 @@ def risk(
 
 @float64
 def best_ridge(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: Scalar
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, num_samples: Count
 ) -> Float[Array, ""]:
     """Ridge λ ≥ 0 of least total risk, argmin_λ Σ_i (bias_i + var_i).
 
@@ -99,7 +111,7 @@ def best_ridge(
         mu: eigenvalues of M, (d,), ≥ 0 and not all 0, in any order.
         theta_sq: squared components of θ* in the same basis, (d,), ≥ 0.
         noise_variance: σ² ≥ 0.
-        num_samples: N ≥ 1.
+        num_samples: N ≥ 1, static Python or NumPy int.
 
     Returns:
         λ, un-normalised, a scalar: 0 where no regularisation (or the minimum-norm solution) is
@@ -119,7 +131,7 @@ def best_ridge(
 
 @float64
 def risk_bounds(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Count
 ) -> Bounds:
     """Two sides of the total risk of ridge in head-and-tail form, with constants ¼ and 1.
 
@@ -132,7 +144,7 @@ def risk_bounds(
         theta_sq: squared components of θ* in the same basis, (d,), ≥ 0.
         noise_variance: σ² ≥ 0.
         ridge: λ > 0, un-normalised.
-        num_samples: N ≥ 1.
+        num_samples: N ≥ 1, static Python or NumPy int.
 
     Returns:
         Lower and upper side for Σ_i (bias_i + var_i), scalars.
@@ -148,7 +160,7 @@ def risk_bounds(
 
 
 @float64
-def ols_risk(noise_variance: Scalar, dim: Scalar, num_samples: Scalar) -> Float[Array, ""]:
+def ols_risk(noise_variance: Scalar, dim: Count, num_samples: Count) -> Float[Array, ""]:
     """Exact risk of ordinary least squares on Gaussian features, R = σ² d/(N−d−1).
 
     It depends neither on the eigenvalues of M (all positive) nor on θ*, and is exact at finite N;
@@ -156,8 +168,8 @@ def ols_risk(noise_variance: Scalar, dim: Scalar, num_samples: Scalar) -> Float[
 
     Args:
         noise_variance: σ² ≥ 0.
-        dim: d ≥ 1, number of positive eigenvalues.
-        num_samples: N ≥ d + 2.
+        dim: d ≥ 1, number of positive eigenvalues, static Python or NumPy int.
+        num_samples: N ≥ d + 2, static Python or NumPy int.
 
     Returns:
         R, a scalar.
@@ -169,8 +181,8 @@ def ols_risk(noise_variance: Scalar, dim: Scalar, num_samples: Scalar) -> Float[
 
     """
     noise = arguments.scalar("noise_variance", noise_variance)
-    directions = count("dim", dim)
-    samples = count("num_samples", num_samples)
+    directions = check_integer("dim", dim, 1)
+    samples = check_integer("num_samples", num_samples, 1)
     if samples <= directions + 1:
         raise fail("num_samples", samples, f"more than dim + 1 = {directions + 1} samples")
     return noise * (directions / (samples - directions - 1))
@@ -184,7 +196,7 @@ def ridge_profile(
     ridge: Float[Array, ""],
     num_samples: Float[Array, ""],
 ) -> RiskProfile:
-    """Risk per direction without checks."""
+    """Internal: `risk` of checked arguments."""
     kappa = solve_effective_ridge(mu, ridge, num_samples)
     learnt, missed = filters(mu, kappa)
     direct = missed**2 * mu * theta_sq
@@ -232,7 +244,7 @@ def _safe_ratio(top: Float[Array, " d"], bottom: Float[Array, ""]) -> Float[Arra
 
 
 def _checked(
-    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Scalar
+    mu: Numbers, theta_sq: Numbers, noise_variance: Scalar, ridge: Scalar, num_samples: Count
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The arguments that most functions here share, checked, as float64 arrays."""
     eigenvalues = arguments.spectrum(mu)
@@ -241,5 +253,5 @@ def _checked(
         arguments.per_direction("theta_sq", theta_sq, eigenvalues),
         arguments.scalar("noise_variance", noise_variance),
         arguments.scalar("ridge", ridge),
-        arguments.scalar("num_samples", count("num_samples", num_samples)),
+        arguments.scalar("num_samples", check_integer("num_samples", num_samples, 1)),
     )

@@ -98,7 +98,7 @@ def split_risk(
     num_samples: int,
     tail_start: int,
 ) -> RiskProfile:
-    """`tail_averaged_risk` of checked arguments, from x = γμ and p = μ δ_0² alone."""
+    """Internal: `tail_averaged_risk` of checked arguments, from x = γμ and p = μ δ_0² alone."""
 
     def part(power: Float[Array, " d"], noise: Float[Array, ""]) -> Float[Array, " d"]:
         return recursion.tail_average(x, power, noise, jnp.ones(()), num_samples, tail_start)
@@ -155,7 +155,8 @@ def risk_bounds(
 
         Σ p_i φ_i² + σ² V ≤ E R(θ̄) ≤ Σ p_i φ_i² + (σ² + 2 Σ p_i)/(1 − h) · D,
 
-    s = N // 2, n = N − s, φ_i = (1 − x_i)^s (1 − (1 − x_i)^n)/(n x_i) (the mean's filter),
+    s = N // 2, n = N − s, φ_i = (1 − x_i)^s (1 − (1 − x_i)^n)/(n x_i) (the mean's filter; φ_i → 1 at
+    μ_i = 0, where nothing is learnt),
     D = Σ_i min{2/(N (1 − x_i)), N x_i²}, h = ½ Σ x_i/(1 − x_i), and V the variance at σ² = 1 of
     the recursion without the feedback of R.
 

@@ -25,7 +25,7 @@ def learnable_directions(mu: Numbers, step_size: Scalar, num_samples: Count) -> 
     Args:
         mu: (d,) eigenvalues of M, ≥ 0, in any order.
         step_size: γ > 0.
-        num_samples: N ≥ 1.
+        num_samples: N ≥ 1, static Python or NumPy int.
 
     Returns:
         k*, an integer scalar.
@@ -55,18 +55,24 @@ def zou_bounds(
 ) -> Bounds:
     """Published two-sided bound on the risk of SGD averaged over all its iterates.
 
-    With B = (γN)⁻² Σ_head δ_0²/μ + Σ_tail μδ_0², dim = k*/N + Nγ² Σ_tail μ², c = 1 − γα Σμ and
-    V = [2α (Σ_head δ_0² + Nγ Σ_tail μδ_0²)/(Nγ) + σ²]/c · dim:
+    The *head* is {i : μ_i ≥ 1/(γN)}, k* = #{μ_i ≥ 1/(γN)} its size, the *tail* all other directions;
+    δ_i² below is δ_{0,i}². Effective bias EB, effective dimension `dim`, effective variance EV:
 
-        R ≤ 4B + 4V,    R ≥ 2 [B/100 + (β/1000 · Σ_tail μδ_0² + σ²/50) dim].
+        EB = (γN)⁻² Σ_head δ_i²/μ_i + Σ_tail μ_i δ_i²,
+        dim = k*/N + Nγ² Σ_tail μ_i²,
+        EV = [(2α/(Nγ)) (Σ_head δ_i² + Nγ Σ_tail μ_i δ_i²) + σ²] · dim/(1 − γα Σ_i μ_i);
+
+        R ≤ 4 EB + 4 EV,
+        R ≥ 2 [EB/100 + (β/1000 · Σ_tail μ_i δ_i² + σ²/50) · dim].
 
     Args:
         mu: (d,) eigenvalues of M, ≥ 0, in any order.
         delta0_sq: (d,) squared components of θ_0 − θ* in M's eigenbasis.
         noise_variance: σ² ≥ 0, in the unit of y².
         step_size: γ in (0, 1/(α Σμ)).
-        num_samples: N ≥ 2 iterates, all averaged (tail_start = 0), N − 1 updates. (At N = 1 nothing
-            is updated, the variance is zero, and the lower side is false.)
+        num_samples: N ≥ 2 iterates, all averaged (tail_start = 0), N − 1 updates; static Python or
+            NumPy int. (At N = 1 nothing is updated, the variance is zero, and the lower side is
+            false.)
         alpha: upper fourth-moment constant, > 0; 3 for Gaussian inputs.
         beta: lower fourth-moment constant, > 0; 1 for Gaussian inputs.
 
@@ -122,18 +128,22 @@ def zou_tail_bound(
 ) -> Float[Array, ""]:
     """Published upper bound on the risk of tail-averaged SGD.
 
-    With n = N − s averaged iterates, k* = #{μ_i ≥ 1/(γn)}, k† = #{μ_i ≥ 1/(γN)}, c = 1 − γα Σμ,
-    the bias term B of `zou_bounds` at n with δ_0 replaced by (I − γM)^s δ_0, and
-    V = 4α/(nγc) · (Σ_{i≤k†} δ_0² + Nγ Σ_{i>k†} μδ_0²) (k*/n + nγ² Σ_{i>k*} μ²)
-      + (σ²/c) (k*/n + γ Σ_{k*<i≤k†} μ + Nγ² Σ_{i>k†} μ²):   R ≤ 4B + 4V.
+    With n = N − s averaged iterates, k* = #{μ_i ≥ 1/(γn)}, k† = #{μ_i ≥ 1/(γN)}, μ descending,
+    c = 1 − γα Σμ, δ_i² for δ_{0,i}²:
+
+        EB = (γn)⁻² Σ_{i≤k*} (1 − γμ_i)^{2s} δ_i²/μ_i + Σ_{i>k*} (1 − γμ_i)^{2s} μ_i δ_i²,
+        EV = 4α/(nγc) · (Σ_{i≤k†} δ_i² + Nγ Σ_{i>k†} μ_i δ_i²) (k*/n + nγ² Σ_{i>k*} μ_i²)
+             + (σ²/c) (k*/n + γ Σ_{k*<i≤k†} μ_i + Nγ² Σ_{i>k†} μ_i²);    R ≤ 4 EB + 4 EV.
 
     Args:
         mu: (d,) eigenvalues of M, ≥ 0, in any order.
         delta0_sq: (d,) squared components of θ_0 − θ* in M's eigenbasis.
         noise_variance: σ² ≥ 0, in the unit of y².
         step_size: γ in (0, 1/(α Σμ)).
-        num_samples: N ≥ 1 iterates in all (the paper's s + N), N − 1 updates.
-        tail_start: s in 0 … N − 1, first averaged iterate; N // 2 by default.
+        num_samples: N ≥ 1 iterates in all (the paper's s + N), N − 1 updates; static Python or NumPy
+            int.
+        tail_start: s in 0 … N − 1, first averaged iterate, static Python or NumPy int; N // 2 by
+            default.
         alpha: upper fourth-moment constant, > 0; 3 for Gaussian inputs.
 
     Returns:
@@ -189,7 +199,7 @@ def zou_inflation(
         mu: (d,) eigenvalues of M, ≥ 0, in any order.
         theta_sq: (d,) squared components of θ* in M's eigenbasis.
         noise_variance: σ² > 0, in the unit of y².
-        num_samples: N ≥ 1, the samples that ridge gets.
+        num_samples: N ≥ 1, the samples that ridge gets, static Python or NumPy int.
 
     Returns:
         Factor N_sgd/N, scalar; ∞ where μ_{min(N,d)} = 0. Natural logarithm.

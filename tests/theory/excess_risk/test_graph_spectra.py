@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from boundlab.models import graphs
 from boundlab.theory.excess_risk import graph, sgd
 
 BUILD = {
@@ -40,6 +41,22 @@ def laplacian(g):
 def test_laplacian_spectrum_of_the_matrix(family, size):
     expected = np.linalg.eigvalsh(laplacian(BUILD[family](size)))[::-1]
     np.testing.assert_allclose(graph.laplacian_spectrum(family, size), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", sorted(BUILD))
+def test_laplacian_spectrum_accepts_what_the_constructor_accepts(family):
+    for size in range(-1, 5):
+        try:
+            adjacency = getattr(graphs, family)(size).adjacency()
+        except ValueError:
+            with pytest.raises(ValueError, match=rf"^size: got {size}, .*cycle 3, path 1.*cube 0"):
+                graph.laplacian_spectrum(family, size)
+            continue
+        expected = np.linalg.eigvalsh(np.diag(adjacency.sum(0)) - adjacency)[::-1]
+        np.testing.assert_allclose(graph.laplacian_spectrum(family, size), expected, atol=1e-14)
+    if family != "cycle":  # a single node
+        least = graph.laplacian_spectrum(family, 0 if family == "hypercube" else 1)
+        np.testing.assert_array_equal(least, [0.0])
 
 
 def test_smallest_eigenvalue_of_a_long_path_has_no_cancellation():

@@ -114,6 +114,30 @@ def test_ridge_on_doubled_labels_against_samples(ridge: float, num_samples: int)
     assert drawn.mean() > 1.1 * wrong
 
 
+@pytest.mark.parametrize(("dim", "low", "high"), [(6, 0.11, 0.17), (24, 0.02, 0.05)])
+def test_ridge_on_doubled_labels_is_too_low_for_few_directions(
+    dim: int, low: float, high: float
+) -> None:
+    # |mᵀθ*| depends on m, which the formula for independent noise leaves out.
+    rng = np.random.default_rng(12)
+    theta = np.full(dim, dim**-0.5)
+    designs = rng.normal(size=(6000, 96, dim))
+    labels = np.maximum(designs @ theta, 0) + 0.5 * rng.normal(size=(6000, 96))
+    transposed = np.swapaxes(designs, 1, 2)
+    found = np.linalg.solve(transposed @ designs, 2 * transposed @ labels[..., None])[..., 0]
+    norm_sq = (found**2).sum(1)
+    drawn = np.asarray(theory.excess_risk(norm_sq, 1.0, found @ theta / np.sqrt(norm_sq)))
+    error = drawn.std() / np.sqrt(6000) / drawn.mean()
+    assert error < 0.01
+    formula = float(theory.ridge_risk(np.ones(dim), theta**2, 0.25, 0.0, 96))
+    assert low - error < 1 - formula / drawn.mean() < high + error
+    # In the limit N ≫ d the gap is that of the exact moment E[(mᵀθ*)² mmᵀ].
+    many = 10**9
+    formula = float(theory.ridge_risk(np.ones(dim), theta**2, 0.25, 0.0, many))
+    exact = ((dim + 2) + 4 * dim * 0.25) / (2 * many)
+    np.testing.assert_allclose(1 - formula / exact, 2 / (dim + 2 + dim), rtol=2e-3)
+
+
 def test_ridge_limits() -> None:
     mu, theta_sq = np.arange(1.0, 33.0) ** -1.0, np.linspace(0, 1, 32)
     star_sq = np.sum(mu * theta_sq)

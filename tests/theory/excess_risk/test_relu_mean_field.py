@@ -131,6 +131,55 @@ def test_two_iterates_by_hand() -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_recursions_as_documented(gated: bool) -> None:
+    # The docstrings' formulas in NumPy, the average by all pairs of iterates instead of sums.
+    mu, star, p = np.array([0.5, 0.3, 0.2]), np.array([1.0, -2.0, 0.7]), np.array([-0.4, 0.0, 1.1])
+    noise, gamma, samples, start = 0.3, 0.4, 9, 3
+    if not gated:
+        p = np.zeros(3)  # a = 0 at the first step
+    q, b = p**2, np.sqrt(mu @ star**2)
+    kept, given, means, squares = [], [], [], []
+    for _ in range(samples):
+        means.append(p)
+        squares.append(q)
+        a = np.sqrt(mu @ q)
+        phi = np.arccos((mu * star) @ p / (a * b)) if a > 0 else np.pi / 2
+        sine, cosine, rest = np.sin(phi), np.cos(phi), np.pi - phi
+        by_own = b * sine / (np.pi * a) if a > 0 else 0.0
+        by_star = a * sine / (np.pi * b)
+        kernel = a * b / np.pi * (sine + rest * cosine)
+        if gated:
+            own, teacher = 0.5 - by_own / 2, rest / (2 * np.pi)
+            square = noise / 2 + a**2 / 2 - kernel
+            square += b**2 / (2 * np.pi) * (rest + sine * cosine)
+            f_uu, f_uv = 1 - by_own * (1 + b * cosine / a), by_own - rest / np.pi
+            f_vv = rest / np.pi - by_star
+        else:
+            own = teacher = 0.5
+            square = noise + a**2 / 2 + b**2 / 2 - kernel
+            f_uu, f_uv, f_vv = 1 - by_own, -rest / np.pi, 1 - by_star
+        kept.append(1 - gamma * mu * own)
+        given.append(gamma * mu * teacher * star)
+        second = f_uu * q + 2 * f_uv * star * p + f_vv * star**2
+        q = (2 * kept[-1] - 1) * q + 2 * given[-1] * p + gamma**2 * mu * (square + mu * second)
+        p = kept[-1] * p + given[-1]
+
+    norm_sq = inner = 0.0
+    for first in range(start, samples):
+        inner += (mu * star) @ means[first] / (samples - start)
+        product = squares[first]  # E θ_first θ_t
+        for t in range(first, samples):
+            norm_sq += (1 if t == first else 2) * mu @ product / (samples - start) ** 2
+            product = kept[t] * product + given[t] * means[first]
+    angle = np.arccos(inner / (b * np.sqrt(norm_sq)))
+    overlap = np.sin(angle) + (np.pi - angle) * np.cos(angle)
+    expected = norm_sq / 2 + b**2 / 2 - b * np.sqrt(norm_sq) / np.pi * overlap
+    formula = theory.relu_sgd_risk if gated else theory.glmtron_risk
+    got = formula(mu, star, noise, gamma, np.int64(samples), np.int32(start), means[0])
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def test_transforms_and_precision() -> None:
     def risk(step_size: jax.Array, start: np.ndarray) -> jax.Array:
         return theory.relu_sgd_risk(MU, TEACHER, 0.5, step_size, 400, None, start)

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from boundlab.precision import x64
 from boundlab.theory.excess_risk import ridge as theory
 
 RNG = np.random.default_rng(20250101)
@@ -82,6 +83,14 @@ def test_golden_values(family: str, kappa: float, bias: float, variance: float) 
 def test_effective_ridge_against_420_digits(mu: np.ndarray, ridge: float, num_samples: int) -> None:
     expected = decimal_effective_ridge(mu, ridge, num_samples)
     np.testing.assert_allclose(theory.effective_ridge(mu, ridge, num_samples), expected, rtol=2e-13)
+
+
+def test_range_of_effective_ridge() -> None:
+    # N > d and a tiny λ: κ = λ/(N−d), down to the floor, which is on κ; above, until λ + Σμ overflows.
+    np.testing.assert_allclose(theory.effective_ridge(POWER, 1e-302, 42), 1e-303, rtol=1e-12)
+    np.testing.assert_allclose(theory.effective_ridge(POWER, 1e-306, 42), np.exp(-700), rtol=1e-8)
+    np.testing.assert_allclose(theory.effective_ridge(POWER, 1.7e308, 3), 1.7e308 / 3, rtol=1e-8)
+    assert np.isinf(float(theory.effective_ridge(np.full(32, 1e307), 1.0, 20)))
 
 
 def test_many_directions_against_closed_form() -> None:
@@ -213,6 +222,14 @@ def test_precision_does_not_depend_on_the_setting() -> None:
         narrow = theory.risk(POWER, np.ones(32), 0.3, 0.2, 20)
         with pytest.raises(ValueError, match="x64"):
             jax.jit(lambda ridge: theory.effective_ridge(POWER, ridge, 20))(0.2)
+        # JAX's own sum would round, as the profile's docstring says; NumPy's and x64() don't.
+        with pytest.warns(UserWarning, match="float64"):
+            assert narrow.bias.sum().dtype == np.float32
+        with x64():
+            assert float(narrow.bias.sum()) == float(wide.bias.sum())
+        np.testing.assert_allclose(
+            np.asarray(narrow.bias).sum(), float(np.asarray(wide.bias).sum()), rtol=1e-15
+        )
     np.testing.assert_array_equal(np.asarray(narrow.bias), np.asarray(wide.bias))
     assert narrow.variance.dtype == np.float64
 

@@ -60,6 +60,27 @@ def test_sums_against_derivatives_of_the_fixed_point() -> None:
     np.testing.assert_allclose(np.sum(profile.variance), variance, rtol=1e-6)
 
 
+def test_equations_as_documented() -> None:
+    rng = np.random.default_rng(10)
+    c, h, theta_sq = rng.exponential(size=(3, 12))
+    ridge, noise = 0.7, 0.2
+
+    def learnt(t: float) -> np.ndarray:
+        eta = t * np.sum(c / (c + t))
+        return eta * h / (eta * h + ridge)
+
+    t = optimize.brentq(
+        lambda t: np.sum(learnt(t)) - np.sum(c / (c + t)), 1e-9, 1e9, xtol=1e-15, rtol=1e-15
+    )
+    x, eta = learnt(t), t * np.sum(c / (c + t))
+    D = np.sum((c / (c + t)) ** 2) / np.sum(c / (c + t) ** 2)
+    W = 1 / (eta + D * (np.sum(x) - np.sum(x**2)))
+    b = (1 - x) ** 2 * h * theta_sq
+    profile = theory.risk_correlated(c, h, theta_sq, noise, ridge)
+    np.testing.assert_allclose(profile.bias, b + D * W * x**2 * np.sum(b), rtol=1e-11)
+    np.testing.assert_allclose(profile.variance, noise * W * x**2, rtol=1e-11)
+
+
 def test_against_drawn_node_features() -> None:
     rng = np.random.default_rng(9)
     n, p, ridge, noise = 200, 80, 2.0, 0.5

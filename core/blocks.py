@@ -57,7 +57,7 @@ def batch_program(entry: Entry, batch_size: int, mesh: Mesh) -> Compiled:
     What is kept is compiled: a kept `jit` could trace `fn` again, when what that closes over has
     changed.
     """
-    key = (entry.fingerprint, batch_size, entry.width, tuple(mesh.devices.flat))
+    key = (entry.fingerprint, entry.dtypes, batch_size, entry.width, tuple(mesh.devices.flat))
     if entry.cacheable and key in _programs:
         return _programs[key]
     on_cpu = mesh.devices.flat[0].platform == "cpu"

@@ -79,7 +79,8 @@ def trace_entry(
     # The mesh around the call becomes part of the program, so it is always the same one. (Within
     # it a new `jit` of a new function: what a cached trace closed over may have changed since.)
     with jax.set_mesh(Mesh(np.array([device]), ("entries",))):
-        traced = jax.jit(entry).trace(*arguments)
+        # Unused arguments must stay in the text, or `p["a"]` and `p["b"]` would read the same.
+        traced = jax.jit(entry, keep_unused=True).trace(*arguments)
         text = traced.lower().as_text()
     variables = tuple(
         Variable(name, tuple(info.shape), np.dtype(info.dtype))

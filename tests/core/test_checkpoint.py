@@ -127,6 +127,19 @@ def test_another_sweep_is_refused(path, keys):
     sweep(scaled, GRID, keys[:2], checkpoint=path)
 
 
+def test_a_sweep_that_reads_other_arguments_is_refused(path, keys):
+    grid = {"a": [1.0, 2.0], "b": [5.0, 7.0]}
+    sweep(lambda params, key: params["a"], grid, keys[:2], checkpoint=path)
+    written = path.read_bytes()
+    for fn in (
+        lambda params, key: params["b"],
+        lambda params, key: params["a"] + 0 * jax.random.normal(key),
+    ):
+        with pytest.raises(ValueError, match="(?s)checkpoint.*fn"):
+            sweep(fn, grid, keys[:2], checkpoint=path)
+        assert path.read_bytes() == written
+
+
 def test_bad_paths(tmp_path, keys):
     (tmp_path / "file").write_text("")
     for bad in (tmp_path, tmp_path / "file" / "log", "/dev/null"):

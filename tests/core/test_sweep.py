@@ -224,6 +224,25 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_programs_that_use_other_arguments_are_told_apart(keys, names):
+    """Equal but for which parameter or key they read, and run one after another."""
+    grid = {"a": [1.0, 2.0], "b": [5.0, 7.0], "c": [3, 4]}
+    for name in names:
+        result = sweep(lambda params, key, name=name: params[name], grid, keys[:2], batch_size=4)
+        expected = np.asarray(grid[name]).reshape((2, 1, 1, 1) if name == "a" else (1, 2, 1, 1))
+        np.testing.assert_array_equal(result["value"], np.broadcast_to(expected, (2, 2, 2, 2)))
+    # An unused name of the grid may change its place, its type or its number.
+    for unused in ({}, {"b": [5.0]}, {"b": [5]}, {"b": [5.0], "d": [1]}):
+        for grid in ({"a": [1.0, 2.0], **unused}, {**unused, "a": [1.0, 2.0]}):
+            result = sweep(lambda params, key: params["a"], grid, keys[:2], batch_size=4)["value"]
+            assert result.squeeze().transpose("a", "seed").values.tolist() == [[1, 1], [2, 2]]
+    for fold in (0, 1):
+        drawn = sweep(lambda p, k, f=fold: jax.random.uniform(jax.random.fold_in(k, f)), {}, keys)
+        for value, key in zip(drawn["value"].values, keys, strict=True):
+            assert value == jax.random.uniform(jax.random.fold_in(key, fold))
+
+
 @pytest.mark.parametrize("progress", [True, False])
 def test_one_bar_on_a_terminal(keys, monkeypatch, progress):
     screen = Terminal()

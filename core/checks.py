@@ -4,11 +4,13 @@ what is accepted. Traced values can't be looked at and pass.
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
+import jax
 import numpy as np
 
 from boundlab.precision import is_traced
-from boundlab.typing import Numbers, Scalar
+from boundlab.typing import Scalar
 
 
 def fail(name: str, got: object, accepted: str) -> ValueError:
@@ -16,10 +18,10 @@ def fail(name: str, got: object, accepted: str) -> ValueError:
     return ValueError(f"{name}: got {got}, expected {accepted}")
 
 
-def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Refuse a `value` that is none of `choices`, and name the nearest one."""
     choices = tuple(choices)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         near = difflib.get_close_matches(str(value), choices, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise fail(name, repr(value), "one of " + ", ".join(map(repr, choices)) + hint)
@@ -43,9 +45,18 @@ def check_integer(
     return int(value)
 
 
+def check_key(name: str, value: Any) -> None:
+    """Refuse anything but one typed key, as `jax.random.key` makes it; it may be traced."""
+    accepted = "one key of jax.random.key(seed)"
+    if not isinstance(value, jax.Array | np.ndarray):
+        raise fail(name, f"a {type(value).__name__}", accepted)
+    if not jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key) or value.shape:
+        raise fail(name, f"{value.dtype} of shape {value.shape}", accepted)
+
+
 def check_number(
     name: str,
-    value: Numbers,
+    value: Any,
     low: Scalar = -np.inf,
     high: Scalar = np.inf,
     *,
@@ -55,22 +66,26 @@ def check_number(
 ) -> None:
     """Refuse numbers (a scalar, or every entry of an array) that are not finite or out of range.
 
+    Real numbers of any precision are accepted; complex ones, bool, text and objects are not.
     `low_open`: `low` itself is refused too. `why` is added to the message (what the limit is).
     """
-    if is_traced(value):
-        return
-    array = np.asarray(value)
     sides = []
     if np.isfinite(low):
         sides.append(f"{'>' if low_open else '≥'} {low:g}")
     if np.isfinite(high):
         sides.append(f"{'<' if high_open else '≤'} {high:g}")
-    accepted = " ".join(
-        ["finite numbers" if array.ndim else "a finite number", " and ".join(sides)]
-    )
-    accepted = accepted.strip() + (f" ({why})" if why else "")
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.number):
+    limits = (" " + " and ".join(sides) if sides else "") + (f" ({why})" if why else "")
+    traced = is_traced(value)
+    if traced and not isinstance(value, jax.Array):
+        return  # a sequence with traced numbers in it
+    array = value if traced else _as_array(name, value, "finite real numbers" + limits)
+    accepted = ("finite numbers" if array.ndim else "a finite number") + limits
+    if not _is_real(array.dtype):
         raise fail(name, f"values of type {array.dtype}", accepted)
+    if traced:
+        return
+    if array.dtype.itemsize < 8 and array.dtype.kind not in "iu":
+        array = array.astype(np.float64)  # the limits, rounded to float32, could pass as equal
     bad = ~np.isfinite(array)
     bad |= (array <= low) if low_open else (array < low)
     bad |= (array >= high) if high_open else (array > high)
@@ -79,12 +94,33 @@ def check_number(
         raise fail(name, f"{array[bad].flat[0]}{where}", accepted)
 
 
-def check_shape(name: str, value: Numbers, shape: tuple[int | None, ...], what: str = "") -> None:
+def check_shape(name: str, value: Any, shape: tuple[int | None, ...], what: str = "") -> None:
     """Refuse an array of another shape; `None` in `shape` stands for any length ≥ 1."""
-    got = np.shape(value)
     wanted = ", ".join("any" if s is None else str(s) for s in shape)
+    accepted = f"shape ({wanted})" + (f", {what}" if what else "")
+    known = getattr(value, "shape", None)  # also of what NumPy can't convert, as a traced array
+    got = known if isinstance(known, tuple) else _as_array(name, value, accepted).shape
     matches = len(got) == len(shape) and all(
         (g >= 1 if s is None else g == s) for g, s in zip(got, shape, strict=True)
     )
     if not matches:
-        raise fail(name, f"shape {got}", f"shape ({wanted})" + (f", {what}" if what else ""))
+        raise fail(name, f"shape {got}", accepted)
+
+
+def _as_array(name: str, value: Any, accepted: str) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except jax.errors.TracerArrayConversionError as error:
+        raise fail(name, "a list of traced values", accepted + ", as one array") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(value, list | tuple):
+            raise fail(name, "a list that is no array (uneven lengths?)", accepted) from error
+        got = f"values of type {getattr(value, 'dtype', type(value).__name__)}"
+        raise fail(name, got, accepted) from error
+
+
+def _is_real(dtype: Any) -> bool:
+    """Whether `dtype` is of integers or real numbers, bfloat16 and its like included."""
+    if getattr(dtype, "kind", "") in "mM":  # NumPy takes a time span for an integer
+        return False
+    return any(jax.dtypes.issubdtype(dtype, kind) for kind in (np.integer, np.floating))

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import xarray as xr
 
-from boundlab.checks import fail
+from boundlab.checks import check_key, fail
 from boundlab.claims import Claim
 from boundlab.sweeps import sweep
 
@@ -51,7 +51,7 @@ class Study:
     def run(
         self,
         config: Hashable,
-        key: jax.Array,
+        key: Any,
         *,
         checkpoint: str | Path | None = None,
         progress: bool = False,
@@ -66,10 +66,7 @@ class Study:
         expected = type(self.presets["quick"])
         if not isinstance(config, expected):
             raise fail("config", f"a {type(config).__name__}", f"a {expected.__name__}")
-        if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
-            raise fail(
-                "key", f"{key.dtype} of shape {key.shape}", "one key of jax.random.key(seed)"
-            )
+        check_key("key", key)
         folder = None if checkpoint is None else Path(checkpoint)
 
         def repeat(name: str, *args: Any, **kwargs: Any) -> xr.Dataset:

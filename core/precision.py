@@ -5,7 +5,7 @@ float32, and the result would be a float64 array with float32 errors.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
 
@@ -33,7 +33,8 @@ def standard_promotion() -> AbstractContextManager[None]:
 
 def is_traced(*values: object) -> bool:
     """Whether any array in `values` (pytrees) is a tracer, so that its value can't be checked."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+    leaves = jax.tree.leaves(values, is_leaf=_is_iterator)
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
 
 def float64(fn: Callable[P, R]) -> Callable[P, R]:
@@ -46,7 +47,7 @@ def float64(fn: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if x64_is_on():
-            args, kwargs = jax.tree.map(_widen, (args, kwargs))
+            args, kwargs = jax.tree.map(_widen, (args, kwargs), is_leaf=_is_iterator)
             return fn(*args, **kwargs)
         if is_traced(args, kwargs):
             raise ValueError(
@@ -54,10 +55,15 @@ def float64(fn: Callable[P, R]) -> Callable[P, R]:
                 "boundlab.precision.x64() around the outermost jit, vmap or grad"
             )
         with x64():
-            args, kwargs = jax.tree.map(_widen, (args, kwargs))
+            args, kwargs = jax.tree.map(_widen, (args, kwargs), is_leaf=_is_iterator)
             return fn(*args, **kwargs)
 
     return wrapped
+
+
+def _is_iterator(value: object) -> bool:
+    """Whether JAX would complain about `value` in a pytree; left to the checks of arguments."""
+    return isinstance(value, Iterator)
 
 
 def _widen(leaf: object) -> object:

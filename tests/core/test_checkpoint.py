@@ -135,7 +135,7 @@ def test_a_sweep_that_reads_other_arguments_is_refused(path, keys):
         lambda params, key: params["b"],
         lambda params, key: params["a"] + 0 * jax.random.normal(key),
     ):
-        with pytest.raises(ValueError, match="(?s)checkpoint.*fn"):
+        with pytest.raises(ValueError, match=r"(?s)checkpoint.*fn"):
             sweep(fn, grid, keys[:2], checkpoint=path)
         assert path.read_bytes() == written
 

@@ -1,0 +1,106 @@
+"""Checks of arguments: what passes, and that every refusal is a `ValueError` with the name."""
+
+import datetime
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape
+
+NO_NUMBERS = {
+    "complex": 1j,
+    "complex array": np.array([1.0, 2j]),
+    "complex JAX array": jnp.ones(2, jnp.complex128),
+    "complex list": [1.0, 2j],
+    "bool": True,
+    "bool array": np.array([True]),
+    "ragged": [[1.0], [1.0, 2.0]],
+    "text": "abc",
+    "bytes": b"1",
+    "texts": ["1", "2"],
+    "None": None,
+    "Nones": [1.0, None],
+    "object": object(),
+    "objects": np.array([1.0, object()], dtype=object),
+    "function": len,
+    "dict": {"a": 1.0},
+    "set": {1.0},
+    "generator": (i for i in range(3)),
+    "key": jax.random.key(0),
+    "keys": jax.random.split(jax.random.key(0)),
+    "list of keys": list(jax.random.split(jax.random.key(0))),
+    "date": np.datetime64("2020-01-01"),
+    "time span": np.array([1], "timedelta64[s]"),
+    "Python date": datetime.date(2020, 1, 1),
+    "huge integer": 10**400,
+    "record": np.zeros(2, [("a", float)]),
+}
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_what_is_no_real_number_is_refused(case):
+    with pytest.raises(ValueError, match=r"^weights: got .*, expected .*finite"):
+        check_number("weights", NO_NUMBERS[case])
+
+
+REAL = ["bfloat16", "float16", "float32", "float64", "longdouble", "int8", "uint64", "int4"]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_numbers_of_every_precision_pass_and_are_compared(name):
+    dtype = jnp.dtype(name) if name in ("bfloat16", "int4") else np.dtype(name)
+    check_number("weights", np.array([0, 1, 2], dtype), 0, 2)
+    check_number("weights", np.array(1, dtype)[()], -1e300, 1e300)
+    with pytest.raises(ValueError, match=r"weights: got 2.*at \(1,\), expected finite .* < 2 "):
+        check_number("weights", np.array([0, 2], dtype), high=2, high_open=True, why="reason")
+    if not name.startswith(("int", "uint")):
+        with pytest.raises(ValueError, match="weights: got nan"):
+            check_number("weights", np.array(np.nan, dtype))
+
+
+def test_traced_values_pass_unless_their_type_tells():
+    def checked(value):
+        check_number("weights", value, 5.0)
+        check_number("weights", [value, 1.0], 5.0)
+        check_shape("weights", value, ())
+        return value
+
+    assert jax.jit(checked)(1.0) == 1.0
+    with pytest.raises(ValueError, match="weights: got values of type complex"):
+        jax.jit(checked)(1j)
+    with pytest.raises(ValueError, match="weights: got a list of traced values"):
+        jax.jit(lambda value: check_shape("weights", [value, value], (2,)))(1.0)
+
+
+def test_shapes():
+    check_shape("weights", [[1.0, 2.0]], (1, None))
+    check_shape("weights", 3, ())
+    check_shape("weights", jax.random.split(jax.random.key(0), 3), (3,))
+    for bad in ([[1.0], [1.0, 2.0]], [1.0, 2.0], np.ones((0, 2)), 1.0, None, "ab", len):
+        with pytest.raises(ValueError, match=r"^weights: got .*, expected shape \(any, 2\)"):
+            check_shape("weights", bad, (None, 2))
+
+
+def test_one_key(key):
+    check_key("key", key)
+    check_key("key", jax.random.key(0, impl="rbg"))
+    jax.jit(lambda k: check_key("key", k))(key)
+    for bad in (0, None, "a", 1.5, jax.random.key_data(key), np.zeros(2, np.uint32), [key]):
+        with pytest.raises(ValueError, match=r"^key: got .*, expected one key"):
+            check_key("key", bad)
+    with pytest.raises(ValueError, match=r"^key: got .*shape \(3,\)"):
+        check_key("key", jax.random.split(key, 3))
+
+
+def test_choices_and_integers():
+    check_choice("kind", "a", ("a", "b"))
+    for bad in ("c", 1, None, np.array(["a", "b"]), ["a"]):
+        with pytest.raises(ValueError, match=r"^kind: got"):
+            check_choice("kind", bad, ("a", "b"))
+    assert type(check_integer("count", np.uint8(3), 0, 3)) is int
+    for bad in (True, 1.0, "1", None, 4, -1, np.ones(2, int)):
+        with pytest.raises(ValueError, match=r"^count: got"):
+            check_integer("count", bad, 0, 3)

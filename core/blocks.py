@@ -20,7 +20,17 @@ _KEPT_PROGRAMS = 16
 _programs: dict[tuple[Any, ...], Compiled] = {}
 
 
-def entry_mesh(mesh: Mesh | None) -> Mesh:
+def refuse_inside_transformations() -> None:
+    """Refuse to go on inside `jit`, `vmap`, `grad` and the like, where no mesh can be set."""
+    try:
+        with jax.set_mesh(Mesh(np.array(jax.devices()[:1]), (_AXIS,))):
+            pass
+    except ValueError as error:
+        accepted = "a call outside all transformations (grid and keys are concrete)"
+        raise fail("sweep", "a call inside jit, vmap, grad or the like", accepted) from error
+
+
+def entry_mesh(mesh: Any) -> Mesh:
     """A mesh of one automatic axis over the devices of `mesh` (`None`: every device).
 
     It is built anew, since `jax.make_mesh` makes explicit axes by default, and a scan over keys

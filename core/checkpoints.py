@@ -15,6 +15,7 @@ that a damaged length isn't taken for an incomplete frame. Whatever else can't b
 `ValueError`. Nothing is written before there are entries to append.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -115,8 +116,13 @@ class Log:
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
-        except BaseException:
-            self._file.truncate(self._end)  # a full disk or Ctrl-C: keep the last whole frame
+        except BaseException as error:
+            # A full disk or Ctrl-C: keep the last whole frame.
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            if isinstance(error, OSError):
+                problem = f"checkpoint: got {error.strerror or error}, expected a file to write to"
+                raise OSError(error.errno, problem, str(self._path)) from error
             raise
         self._end += len(data)
         self._logged_keys = np.concatenate([self._logged_keys, new_keys])
@@ -124,12 +130,16 @@ class Log:
 
     def _open(self) -> io.FileIO:
         path = self._path
-        if path.exists() and not path.is_file():
+        try:
+            other = path.exists() and not path.is_file()
+        except OSError:
+            other = False  # for instance a name that is too long: opening it fails too
+        if other:
             raise fail("checkpoint", f"{str(path)!r}, which is no regular file", "a file's path")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: text that is no file name
             raise fail("checkpoint", f"{str(path)!r} ({error})", "a file to write to") from error
         try:
             if fcntl is not None:

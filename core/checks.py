@@ -27,6 +27,15 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise fail(name, repr(value), "one of " + ", ".join(map(repr, choices)) + hint)
 
 
+def check_stored_name(argument: str, name: object) -> None:
+    """Refuse a `name` (given within `argument`) under which netCDF can't keep a variable."""
+    accepted = "printable text without '/' or spaces around it, and not '.'"
+    if not (isinstance(name, str) and name.isprintable() and name.strip() == name != ""):
+        raise fail(argument, f"the name {name!r}", accepted)
+    if "/" in name or name == ".":
+        raise fail(argument, f"the name {name!r}", accepted)
+
+
 def check_integer(
     name: str, value: object, minimum: int, maximum: int | None = None, *, why: str = ""
 ) -> int:

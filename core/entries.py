@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from boundlab.checkpoints import Variable
-from boundlab.checks import fail
+from boundlab.checks import check_stored_name, fail
 
 # Bytes of the largest array of the entries that are computed together. Beyond about the size of a
 # core's cache a wider vmap is slower on CPU (drawing a 256 KB sample first: 0.3 ms an entry at
@@ -114,8 +114,7 @@ def _named_arrays(result: object) -> dict[str, jax.Array]:
         raise fail("fn", "an empty dict as the result", accepted)
     arrays = {}
     for name, value in named.items():
-        if not isinstance(name, str) or not name:
-            raise fail("fn", f"a result under the name {name!r}", accepted)
+        check_stored_name("fn", name)
         if not isinstance(value, jax.Array | np.ndarray | np.generic | int | float | complex):
             raise fail("fn", f"a result of type {type(value).__name__}", accepted)
         dtype = getattr(value, "dtype", None)  # a Python number has none

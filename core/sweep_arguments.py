@@ -1,13 +1,16 @@
 """Checks of what `sweep` is given: its grid, its keys, and the names in both grid and result."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from boundlab.blocks import refuse_inside_transformations
 from boundlab.checkpoints import Variable
-from boundlab.checks import check_number, fail
+from boundlab.checks import check_number, check_stored_name, fail
 from boundlab.precision import is_traced
 
 
@@ -23,11 +26,15 @@ def check_grid(grid: Any) -> dict[str, np.ndarray]:
         raise fail("grid", f"a {type(grid).__name__}", accepted)
     axes = {}
     for name, numbers in grid.items():
-        if not isinstance(name, str) or not name or name == "seed":
-            raise fail("grid", f"the name {name!r}", "names that are strings, and not 'seed'")
+        check_stored_name("grid", name)
+        if name == "seed":
+            raise fail("grid", "the name 'seed'", "other names")
         what = f"grid[{name!r}]"
         if is_traced(numbers):
             raise fail(what, "a traced value", "concrete numbers: call sweep outside jit")
+        if isinstance(numbers, Iterator):
+            got = f"a {type(numbers).__name__}, which can be read only once"
+            raise fail(what, got, "1-D finite real numbers: make it a list")
         try:
             values = np.asarray(numbers)
         except (TypeError, ValueError) as error:
@@ -63,7 +70,21 @@ def check_keys(keys: Any) -> np.ndarray:
         raise fail("keys", f"{jax.random.key_impl(keys)} keys", accepted)
     if keys.ndim != 1 or not keys.size:
         raise fail("keys", f"shape {keys.shape}", accepted)
+    refuse_inside_transformations()
     return np.asarray(jax.random.key_data(keys))
+
+
+def check_checkpoint(checkpoint: Any) -> Path | None:
+    """The path, if there is one."""
+    if checkpoint is None:
+        return None
+    accepted = "a path (text or os.PathLike), or None"
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise fail("checkpoint", repr(checkpoint), accepted)
+    path = os.fspath(checkpoint)
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise fail("checkpoint", repr(path), accepted)
+    return Path(path)
 
 
 def result_dims(variable: Variable) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ numbered s·G + g, seeds outermost; a *batch* is `batch_size` entries on each de
 """
 
 import contextlib
+import importlib.util
 import math
 import operator
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
-from jax.sharding import Mesh
 
 from boundlab.blocks import (
     batch_program,
@@ -28,8 +27,14 @@ from boundlab.blocks import (
 from boundlab.checkpoints import Log, Variable
 from boundlab.checks import check_integer, fail
 from boundlab.entries import trace_entry
-from boundlab.sweep_arguments import check_grid, check_keys, check_names, result_dims, working_dtype
-from boundlab.typing import Scalar
+from boundlab.sweep_arguments import (
+    check_checkpoint,
+    check_grid,
+    check_keys,
+    check_names,
+    result_dims,
+    working_dtype,
+)
 
 
 def sweep(
@@ -37,9 +42,9 @@ def sweep(
     grid: Any,
     keys: Any,
     *,
-    batch_size: Scalar | None = None,
-    mesh: Mesh | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
+    batch_size: Any = None,
+    mesh: Any = None,
+    checkpoint: Any = None,
     progress: bool = True,
 ) -> xr.Dataset:
     """Call `fn(params, key)` at every grid point with every key; the results as one dataset.
@@ -80,7 +85,8 @@ def sweep(
             batch size and on as many devices gives the same bits. `fn` is compared by
             the program that JAX makes of it, which another version of JAX may change. In a
             call shared by several processes, process 0 alone reads and writes the file.
-        progress: draw one bar on stderr, if that is a terminal.
+        progress: draw one bar, on stderr if that is a terminal, or below a notebook's cell (where
+            `ipywidgets` is installed, as in Colab).
 
     Returns:
         Dimensions: the grid's names in order, `seed`, then the result's axes, named
@@ -89,13 +95,16 @@ def sweep(
 
     Raises:
         ValueError: naming the argument; for `checkpoint`, a file that is damaged, in use, or of
-            another sweep. It is left as it was.
+            another sweep. It is left as it was. Also a call inside `jit`, `vmap` or `grad`.
+        OSError: naming `checkpoint` and the file, if a batch can't be written (a full disk); what
+            was written before is kept.
 
     """
     if not callable(fn):
         raise fail("fn", repr(fn), "a function of params and key")
     axes = check_grid(grid)
     key_data = check_keys(keys)
+    path = check_checkpoint(checkpoint)
     if batch_size is not None:
         check_integer("batch_size", batch_size, 1)
     devices = entry_mesh(mesh)
@@ -104,7 +113,7 @@ def sweep(
     if entry.one_device:
         devices = one_device_a_process(devices)
     check_names(axes, entry.variables)
-    if checkpoint is not None and entry.calls_python:
+    if path is not None and entry.calls_python:
         raise fail("checkpoint", "a fn that calls back into Python", "a fn of JAX operations only")
 
     shape = tuple(len(values) for values in axes.values())
@@ -115,7 +124,7 @@ def sweep(
     results = [np.empty((total, *v.shape), v.dtype) for v in entry.variables]
     with contextlib.ExitStack() as stack:
         log, done = None, 0
-        if checkpoint is not None:
+        if path is not None:
             run = {
                 "x64": working_dtype(np.float64) == np.float64,
                 "grid": [[name, v.dtype.name, v.tolist()] for name, v in axes.items()],
@@ -123,7 +132,7 @@ def sweep(
             }
 
             def open_log() -> Log:
-                log = Log(checkpoint, run, entry.variables, num_points, key_data)
+                log = Log(path, run, entry.variables, num_points, key_data)
                 stack.callback(log.close)
                 log.load(results)
                 return log
@@ -180,15 +189,19 @@ def _resume(
 @contextlib.contextmanager
 def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr that starts at `done`; its function takes the new count."""
-    if not (wanted and sys.stderr.isatty()):  # control codes would fill a log file
+    from rich.console import Console
+
+    console = Console(file=sys.stderr)
+    # Control codes would fill a log file; without ipywidgets rich warns at each refresh.
+    notebook = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+    if not (wanted and (sys.stderr.isatty() or notebook)):
         yield lambda _: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = ("sweep", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # What others print to stdout meanwhile stays there.
-    with Progress(*columns, console=Console(file=sys.stderr), redirect_stdout=False) as bar:
+    with Progress(*columns, console=console, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total, completed=done)
         yield lambda completed: bar.update(task, completed=completed)
 

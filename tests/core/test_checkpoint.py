@@ -1,5 +1,6 @@
 """`sweep(checkpoint=...)`: what a kill leaves, what is refused, and that nothing is lost."""
 
+import errno
 import os
 import random
 import runpy
@@ -140,11 +141,50 @@ def test_a_sweep_that_reads_other_arguments_is_refused(path, keys):
         assert path.read_bytes() == written
 
 
-def test_bad_paths(tmp_path, keys):
+class BytesPath:
+    def __fspath__(self):
+        return b"log"
+
+
+def test_bad_paths(tmp_path, keys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    for bad in (tmp_path, tmp_path / "file" / "log", "/dev/null"):
-        with pytest.raises(ValueError, match="checkpoint"):
+    no_files = (tmp_path, tmp_path / "file" / "log", "/dev/null", ".")
+    no_names = (
+        "n" * 300,
+        str(tmp_path / "n\0"),
+        "",
+        "\ud800",
+        5,
+        True,
+        b"log",
+        ["log"],
+        BytesPath(),
+    )
+    for bad in (*no_files, *no_names):
+        with pytest.raises(ValueError, match=r"^checkpoint: got"):
             sweep(noise, GRID, keys, checkpoint=bad)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_names_the_file_and_keeps_what_was_written(path, keys, monkeypatch):
+    expected = sweep(noise, GRID, keys, batch_size=5)
+    calls = []
+    fsync = os.fsync
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=f"checkpoint: got No space.*{path}") as caught:
+        sweep(noise, GRID, keys, batch_size=5, checkpoint=path)
+    assert caught.value.errno == errno.ENOSPC
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (calls.append(1), fsync(descriptor)))
+    assert sweep(noise, GRID, keys, batch_size=5, checkpoint=path).identical(expected)
+    assert len(calls) == 3 + 3  # 24 entries in batches of 5, two batches of which were kept
 
 
 def test_callbacks_have_no_fingerprint(path, keys):

@@ -6,20 +6,29 @@ is the same law, since Vᵀx ~ N(0, I) too; it saves the product with G.
 Symbols: M = GGᵀ, ‖θ‖²_M = ‖Gᵀθ‖².
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape, fail
-from boundlab.typing import Numbers
 
 
-def as_operator(operator: Numbers) -> jax.Array:
+def as_operator(operator: Any) -> jax.Array:
     """`operator` as a float32 or float64 array (n, n) or (n,), or a `ValueError` that names it."""
-    array = jnp.asarray(operator)
+    accepted = "float32 or float64 numbers, (n, n), or (n,) for a diagonal operator"
+    try:
+        array = jnp.asarray(operator)
+    except (TypeError, ValueError) as error:
+        raise fail(
+            "operator", f"a {type(operator).__name__} of something else", accepted
+        ) from error
     if array.dtype not in (jnp.float32, jnp.float64):
-        raise fail("operator", f"values of type {array.dtype}", "float32 or float64")
-    if array.ndim != 1:
+        raise fail("operator", f"values of type {array.dtype}", accepted)
+    if array.ndim == 1:
+        check_shape("operator", array, (None,))
+    else:
         check_shape("operator", array, (None, None), "or (n,) for a diagonal one")
         check_shape("operator", array, (array.shape[0],) * 2, "a square matrix")
     check_number("operator", operator)

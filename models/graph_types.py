@@ -6,7 +6,7 @@ adjacency matrix, d_v = Σ_u A_vu the degrees.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from boundlab.checks import check_integer, fail
+from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.typing import Count, Numbers
 
 
@@ -33,12 +33,13 @@ class NeighborTable(NamedTuple):
 class Graph:
     """A simple undirected graph (no self-loops, no repeated edges, no weights).
 
-    Build one with `from_edges`, `from_networkx` or a constructor of `boundlab.models.graphs`: they
-    check and sort. `pairs` (E, 2) holds each edge once, first < second, in lexicographic order;
-    its arrays are read-only.
+    `pairs` (E, 2) may be given as in `from_edges`; it is checked and kept with each edge once,
+    first < second, in lexicographic order. All arrays are read-only.
 
     Optional node data: `features` (n, p), `labels` (n,) with −1 for unlabelled, `class_names`, and
     `splits`, a mapping from a split's name to its node indices.
+
+    Raises `ValueError` naming the field.
     """
 
     num_nodes: int
@@ -47,6 +48,26 @@ class Graph:
     labels: Int[np.ndarray, " n"] | None = None
     class_names: tuple[str, ...] = ()
     splits: Mapping[str, Int[np.ndarray, " _"]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = check_integer("num_nodes", self.num_nodes, 1)
+        fields: dict[str, Any] = {"num_nodes": n, "pairs": _simple_pairs("pairs", self.pairs, n)}
+        if self.features is not None:
+            check_shape("features", self.features, (n, None), "one row a node")
+            check_number("features", self.features)
+            fields["features"] = _frozen(np.asarray(self.features))
+        if self.labels is not None:
+            check_shape("labels", self.labels, (n,), "one entry a node")
+            fields["labels"] = _frozen(_integers("labels", self.labels, -1, None))
+        if not isinstance(self.splits, Mapping):
+            raise fail("splits", f"a {type(self.splits).__name__}", "a mapping of names to nodes")
+        fields["splits"] = {
+            name: _frozen(_integers(f"splits[{name!r}]", nodes, 0, n - 1))
+            for name, nodes in self.splits.items()
+        }
+        fields["class_names"] = tuple(self.class_names)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def num_edges(self) -> int:
@@ -124,14 +145,9 @@ class Graph:
 
         Features, labels and splits follow their nodes; a split loses the nodes that are not kept.
         """
-        nodes = np.asarray(nodes)
-        if nodes.ndim != 1 or not np.issubdtype(nodes.dtype, np.integer):
-            raise fail("nodes", f"{nodes.dtype} of shape {nodes.shape}", "a list of integers")
-        if (
-            len(np.unique(nodes)) != len(nodes)
-            or not np.isin(nodes, np.arange(self.num_nodes)).all()
-        ):
-            raise fail("nodes", nodes, f"distinct nodes among the {self.num_nodes}")
+        nodes = _integers("nodes", nodes, 0, self.num_nodes - 1)
+        if len(np.unique(nodes)) != len(nodes):
+            raise fail("nodes", nodes, "distinct nodes")
         if len(nodes) == 0:
             raise fail("nodes", "none", "at least one node")
         new = np.full(self.num_nodes, -1)
@@ -141,10 +157,10 @@ class Graph:
         splits = {name: new[index] for name, index in self.splits.items()}
         return dataclasses.replace(
             piece,
-            features=None if self.features is None else _frozen(self.features[nodes]),
-            labels=None if self.labels is None else _frozen(self.labels[nodes]),
+            features=None if self.features is None else self.features[nodes],
+            labels=None if self.labels is None else self.labels[nodes],
             class_names=self.class_names,
-            splits={name: _frozen(index[index >= 0]) for name, index in splits.items()},
+            splits={name: index[index >= 0] for name, index in splits.items()},
         )
 
     def _sparse(self) -> csr_array:
@@ -153,7 +169,14 @@ class Graph:
         return csr_array(coo_array((np.ones(len(sources), np.int8), (sources, targets)), shape))
 
 
-def from_edges(edges: Iterable[Any], num_nodes: Count) -> Graph:
+def check_graph(name: str, value: Any) -> None:
+    """Refuse anything but a `Graph`."""
+    if not isinstance(value, Graph):
+        accepted = "a Graph of boundlab.models.graphs (from_edges and from_networkx make one)"
+        raise fail(name, f"a {type(value).__name__}", accepted)
+
+
+def from_edges(edges: Any, num_nodes: Count) -> Graph:
     """Graph on `num_nodes` nodes from a list of pairs (E, 2), in either direction.
 
     Repeated pairs, reversed ones included, count once.
@@ -161,35 +184,24 @@ def from_edges(edges: Iterable[Any], num_nodes: Count) -> Graph:
     Raises `ValueError` naming `edges` for a self-loop, a node outside 0 … num_nodes − 1, or
     anything but pairs of integers.
     """
-    check_integer("num_nodes", num_nodes, 1)
-    pairs = np.asarray(edges if hasattr(edges, "shape") else list(edges))
-    if pairs.size == 0:
-        pairs = np.zeros((0, 2), np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        got = f"{pairs.dtype} of shape {pairs.shape}"
-        raise fail("edges", got, "pairs of integers, shape (any, 2)")
-    outside = (pairs < 0) | (pairs >= num_nodes)
-    if outside.any():
-        raise fail("edges", f"node {pairs[outside][0]}", f"nodes from 0 to {num_nodes - 1}")
-    loops = pairs[:, 0] == pairs[:, 1]
-    if loops.any():
-        raise fail("edges", f"a self-loop at node {pairs[loops][0, 0]}", "pairs of distinct nodes")
-    pairs = np.unique(np.sort(pairs.astype(np.int64), axis=1), axis=0)
-    return Graph(int(num_nodes), _frozen(pairs))
+    n = check_integer("num_nodes", num_nodes, 1)
+    return Graph(n, _simple_pairs("edges", edges, n))
 
 
 def from_networkx(g: Any) -> Graph:
     """Graph from an undirected `networkx` graph; node and edge data are dropped.
 
-    Nodes that are exactly the integers 0 … n − 1 keep their numbers; otherwise nodes are numbered
-    in the order of `g.nodes`. Parallel edges count once, self-loops are refused.
+    Nodes that equal the integers 0 … n − 1 keep their numbers; otherwise nodes are numbered in the
+    order of `g.nodes`. Parallel edges count once, self-loops are refused.
     """
+    if not all(hasattr(g, name) for name in ("is_directed", "nodes", "edges")):
+        raise fail("g", f"a {type(g).__name__}", "an undirected networkx graph")
     if g.is_directed():
         raise fail("g", "a directed graph", "an undirected networkx graph")
     nodes = list(g.nodes)
     if not nodes:
         raise fail("g", "a graph without nodes", "at least one node")
-    if all(isinstance(v, int) for v in nodes) and set(nodes) == set(range(len(nodes))):
+    if set(nodes) == set(range(len(nodes))):  # of whatever type, as NumPy's integers
         nodes = list(range(len(nodes)))
     number = {node: i for i, node in enumerate(nodes)}
     loops = [u for u, v in g.edges() if u == v]
@@ -198,18 +210,19 @@ def from_networkx(g: Any) -> Graph:
     return from_edges([(number[u], number[v]) for u, v in g.edges()], len(nodes))
 
 
-def largest_component(graph: Graph) -> Graph:
+def largest_component(graph: Any) -> Graph:
     """Connected component with the most nodes, in increasing order of their old numbers.
 
     Among equally large ones, the one that holds the smallest node. Node data are kept.
     """
+    check_graph("graph", graph)
     _, component = connected_components(graph._sparse(), directed=False)
     _, first, sizes = np.unique(component, return_index=True, return_counts=True)
     chosen = component[min(first[sizes == sizes.max()])]
     return graph.induced(np.flatnonzero(component == chosen))
 
 
-def breadth_first_piece(graph: Graph, num_nodes: Count, root: Count = 0) -> Graph:
+def breadth_first_piece(graph: Any, num_nodes: Count, root: Count = 0) -> Graph:
     """Connected piece: the subgraph on the first `num_nodes` nodes met breadth first from `root`.
 
     Neighbours are met in increasing order; nodes are renumbered in the order in which they are met,
@@ -217,14 +230,56 @@ def breadth_first_piece(graph: Graph, num_nodes: Count, root: Count = 0) -> Grap
 
     Raises `ValueError` naming `num_nodes` if the component of `root` is smaller than that.
     """
+    check_graph("graph", graph)
     check_integer("root", root, 0, graph.num_nodes - 1)
     order = breadth_first_order(graph._sparse(), root, directed=True, return_predecessors=False)
     check_integer("num_nodes", num_nodes, 1, len(order))
     return graph.induced(order[:num_nodes])
 
 
+def _simple_pairs(name: str, edges: Any, num_nodes: int) -> np.ndarray:
+    """Edges (E, 2) as a `Graph` keeps them, or a `ValueError` that names them."""
+    accepted = "pairs of integers, shape (any, 2)"
+    try:
+        pairs = np.asarray(edges if hasattr(edges, "shape") else list(edges))
+    except (TypeError, ValueError) as error:
+        raise fail(name, f"a {type(edges).__name__} of something else", accepted) from error
+    if pairs.shape in ((0,), (0, 2)):  # an empty list has the type of floats
+        pairs = np.zeros((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise fail(name, f"{pairs.dtype} of shape {pairs.shape}", accepted)
+    outside = (pairs < 0) | (pairs >= num_nodes)
+    if outside.any():
+        raise fail(name, f"node {pairs[outside][0]}", f"nodes from 0 to {num_nodes - 1}")
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        raise fail(name, f"a self-loop at node {pairs[loops][0, 0]}", "pairs of distinct nodes")
+    pairs = pairs.astype(np.int64)
+    # One number a pair: sorted much faster than rows, in the same order.
+    code = np.unique(pairs.min(axis=1) * num_nodes + pairs.max(axis=1))
+    return _frozen(np.stack(np.divmod(code, num_nodes), axis=1))
+
+
+def _integers(name: str, value: Any, low: int, high: int | None) -> np.ndarray:
+    """`value` as an array (any,) of integers in [low, high]."""
+    accepted = f"a list of integers ≥ {low}" + ("" if high is None else f" and ≤ {high}")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise fail(name, f"a {type(value).__name__} of something else", accepted) from error
+    if array.shape == (0,):
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise fail(name, f"{array.dtype} of shape {array.shape}", accepted)
+    outside = (array < low) if high is None else (array < low) | (array > high)
+    if outside.any():
+        raise fail(name, array[outside][0], accepted)
+    return array
+
+
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """`array` as read-only, copied if it is a view of writable data."""
-    array = np.array(array) if array.base is not None else array
-    array.flags.writeable = False
+    """`array` as read-only, copied if it is writable: someone else may hold it."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
     return array

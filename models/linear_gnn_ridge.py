@@ -6,14 +6,14 @@ solution. The eigenproblem is solved on the smaller side: S for N > d, FFᵀ oth
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
+from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.gaussian_signals import aggregate, as_operator, pull_back, relu_risk
 from boundlab.typing import Count, Numbers, Scalar
 
@@ -28,8 +28,8 @@ class RiskProfile(NamedTuple):
 
 
 def simulate_ridge(
-    key: jax.Array,
-    operator: Numbers,
+    key: Any,
+    operator: Any,
     theta_star: Numbers,
     noise_std: Scalar,
     ridge: Scalar,
@@ -56,6 +56,7 @@ def simulate_ridge(
     Raises `ValueError` naming the argument. Conventions: no ½ in R, λ and not Nλ, S not divided
     by N. Draws: normal(split(key)[0], F's shape). Derived.
     """
+    check_key("key", key)
     operator = as_operator(operator)
     n, dtype = operator.shape[0], operator.dtype
     check_choice("reading", reading, READINGS)
@@ -84,8 +85,8 @@ def simulate_ridge(
 
 
 def simulate_relu_ridge(
-    key: jax.Array,
-    operator: Numbers,
+    key: Any,
+    operator: Any,
     theta_star: Numbers,
     noise_std: Scalar,
     ridge: Scalar,
@@ -99,6 +100,7 @@ def simulate_relu_ridge(
     Arguments, conventions and errors as in `simulate_ridge` with reading `signal`; `noise_std` is
     that of y, not of 2y. Draws: the noise is normal(split(key)[1], (N,)). Derived.
     """
+    check_key("key", key)
     operator = as_operator(operator)
     check_shape("theta_star", theta_star, (operator.shape[0],))
     check_integer("num_samples", num_samples, 1)

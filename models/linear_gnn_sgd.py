@@ -11,13 +11,14 @@ as exact in float32 as the iterate itself, which a sum of thousands of iterates 
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_integer, check_number, check_shape
+from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape
 from boundlab.models.gaussian_signals import aggregate, as_operator, relu_risk, squared_norm
 from boundlab.typing import Count, Numbers, Scalar
 
@@ -28,8 +29,8 @@ BLOCK = 8
 
 
 def simulate_sgd(
-    key: jax.Array,
-    operator: Numbers,
+    key: Any,
+    operator: Any,
     theta_star: Numbers,
     noise_std: Scalar,
     step_size: Scalar,
@@ -63,6 +64,7 @@ def simulate_sgd(
     the noise is σ·normal(k_ε, (8·blocks,)), blocks = ⌈(N − 1)/8⌉; a longer run begins with the same
     samples. Source: the algorithms of [zou2023benign] and [wu2023relu] (GLM-tron).
     """
+    check_key("key", key)
     operator = as_operator(operator)
     n = operator.shape[0]
     check_choice("algorithm", algorithm, ALGORITHMS)

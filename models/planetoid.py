@@ -39,8 +39,7 @@ def planetoid(name: str) -> Graph:
         for split in ("train", "val", "test")
         if f"planetoid_{split}" in data
     }
-    for array in (features, labels, *splits.values()):
-        array.flags.writeable = False
+    features.flags.writeable = False  # or it would be copied
     return dataclasses.replace(
         from_edges(data["edges"], num_nodes),
         features=features,

@@ -5,16 +5,18 @@ JAX's precision or backend.
 """
 
 from collections import Counter
+from typing import Any
 
 import jax
 import numpy as np
 
-from boundlab.checks import check_integer, check_number, check_shape, fail
+from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.graph_types import Graph, from_edges
+from boundlab.precision import is_traced
 from boundlab.typing import Count, Numbers
 
 
-def random_regular(key: jax.Array, n: Count, degree: Count) -> Graph:
+def random_regular(key: Any, n: Count, degree: Count) -> Graph:
     """Random simple graph in which every node has `degree` neighbours, near uniform over all such.
 
     n·degree half-edges are paired at random; the pairs that are loops or repeats are switched away,
@@ -67,7 +69,7 @@ def _random_regular_pairs(rng: np.random.Generator, n: int, degree: int) -> np.n
     return np.array(ends, np.int64).reshape(-1, 2)
 
 
-def barabasi_albert(key: jax.Array, n: Count, edges_per_node: Count) -> Graph:
+def barabasi_albert(key: Any, n: Count, edges_per_node: Count) -> Graph:
     """Preferential attachment [barabasi1999emergence], started from a star.
 
     Nodes 0 … m are a star with hub 0 (m = `edges_per_node`); each later node joins m distinct older
@@ -96,18 +98,24 @@ def barabasi_albert(key: jax.Array, n: Count, edges_per_node: Count) -> Graph:
     return from_edges(ends.reshape(-1, 2), n)
 
 
-def chung_lu(key: jax.Array, expected_degrees: Numbers) -> Graph:
+def chung_lu(key: Any, expected_degrees: Numbers) -> Graph:
     """Graph with independent edges of probability p_ij = min(1, w_i w_j / Σw), i < j.
 
     `expected_degrees` (n,) are the weights w ≥ 0: while no probability is cut at 1, the mean degree
     of node i is w_i (1 − w_i/Σw), the missing part being the self-loop that isn't drawn.
     Time and memory grow with n and the number of edges, not with n² [chung2003spectra].
     """
+    if is_traced(expected_degrees):
+        raise fail(
+            "expected_degrees", "traced values", "concrete numbers: build graphs outside jit"
+        )
     check_shape("expected_degrees", expected_degrees, (None,))
     check_number("expected_degrees", expected_degrees, 0)
     weights = np.asarray(expected_degrees, dtype=np.float64)
-    total = weights.sum()
     n = len(weights)
+    limit = np.sqrt(np.finfo(np.float64).max / n)  # so that neither Σw nor w_i w_j overflows
+    check_number("expected_degrees", weights, 0, limit, why="or their products overflow")
+    total = weights.sum()
     if total == 0:
         return from_edges((), n)
     rng = _generator(key)
@@ -141,8 +149,10 @@ def chung_lu(key: jax.Array, expected_degrees: Numbers) -> Graph:
     return from_edges(order[pairs], n)
 
 
-def _generator(key: jax.Array) -> np.random.Generator:
+def _generator(key: Any) -> np.random.Generator:
     """NumPy generator seeded by a typed JAX key."""
-    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape:
-        raise fail("key", f"{key.dtype} of shape {key.shape}", "one key of jax.random.key")
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    check_key("key", key)
+    if is_traced(key):
+        raise fail("key", "a traced key", "a concrete key: build graphs outside jit")
+    with jax.ensure_compile_time_eval():  # inside a jit, too, a concrete key can be read
+        return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

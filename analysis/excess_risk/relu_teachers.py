@@ -23,7 +23,7 @@ from boundlab.theory.excess_risk import relu as relu_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
 DIM = 128  # the errors of these theories fall like 1/d; from here on they are under 2.5 %
-FRACTIONS = np.geomspace(0.06, 0.48, 17)  # step sizes over the stability limit of linear SGD
+FRACTIONS = np.geomspace(0.045, 0.36, 17)  # step sizes over the stability limit of linear SGD
 SIMULATED = FRACTIONS[::8]
 GRID = ("relu_graph", "relu_fraction")
 

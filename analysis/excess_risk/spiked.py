@@ -25,6 +25,7 @@ TEACHERS = ("head", "even")
 TAIL, NOISE = 1.0, 1e-3  # of the learning curves
 SAMPLES = (8, 16, 32, 64, 128)
 SIMULATED = (16, 128)
+RUNS = 4  # of SGD a seed, averaged: at the best step size few runs carry much of its mean
 STATED_DIM = 4096  # where the size of the gap is stated
 # (T, σ², N) there: SGD wins, and ridge wins.
 STATED = ((1.0, 1e-3, 128), (0.3, 0.1, 32))
@@ -75,12 +76,15 @@ def _tuned(dim: int) -> xr.Dataset:
     mu = spectrum(dim, TAIL)
     found = [[_best(mu, teacher, NOISE, count) for count in SAMPLES] for teacher in teachers(mu)]
     step, ridge, sgd_risk, ridge_risk = np.moveaxis(np.array(found), -1, 0)
+    alone = spectrum(dim, 0.0)
+    spike_only = [_best(alone, teachers(alone)[0], NOISE, count)[-1] for count in SIMULATED]
     return xr.Dataset(
         {
             "comparison_spiked_step": (GRID, step, {"long_name": "best step size γ"}),
             "comparison_spiked_lambda": (GRID, ridge, {"long_name": "best λ ≥ 0, un-normalised"}),
             "comparison_spiked_sgd_theory": (GRID, sgd_risk),
             "comparison_spiked_ridge_theory": (GRID, ridge_risk),
+            "comparison_spiked_ridge_alone": ("comparison_simulated_samples", spike_only),
         },
         coords={"comparison_teacher": list(TEACHERS), "comparison_samples": list(SAMPLES)},
     )
@@ -89,7 +93,6 @@ def _tuned(dim: int) -> xr.Dataset:
 def _simulation(dim: int, theory: xr.Dataset, keys: jax.Array, repeat: Repeat) -> xr.Dataset:
     mu = spectrum(dim, TAIL)
     operator, targets = (jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), np.sqrt(teachers(mu))))
-    which = {"comparison_teacher": np.arange(len(TEACHERS))}
 
     def simulate(count: int) -> xr.Dataset:
         at = theory.sel(comparison_samples=count)
@@ -99,16 +102,24 @@ def _simulation(dim: int, theory: xr.Dataset, keys: jax.Array, repeat: Repeat) -
         )
 
         def both(params: dict, run_key: jax.Array) -> dict[str, jax.Array]:
-            i = params["comparison_teacher"]
             sgd_key, ridge_key = jax.random.split(run_key)
-            given = (operator, targets[i], NOISE**0.5)
-            profile = simulate_ridge(ridge_key, *given, ridges[i], count)
-            return {
-                "comparison_spiked_sgd": simulate_sgd(sgd_key, *given, steps[i], count),
-                "comparison_spiked_ridge": profile.bias + profile.variance,
-            }
+            sgd_keys = jax.random.split(sgd_key, RUNS)
 
-        return repeat(f"comparison-spiked-{count}", both, which, keys)
+            def learn(target: jax.Array, step: jax.Array, ridge: jax.Array) -> tuple:
+                given = (operator, target, NOISE**0.5)
+                descend = jax.vmap(lambda key: simulate_sgd(key, *given, step, count))
+                profile = simulate_ridge(ridge_key, *given, ridge, count)
+                return jnp.mean(descend(sgd_keys)), profile.bias + profile.variance
+
+            # Both teachers on the same samples, which are drawn and decomposed once.
+            sgd, regression = jax.vmap(learn)(targets, steps, ridges)
+            return {"comparison_spiked_sgd": sgd, "comparison_spiked_ridge": regression}
+
+        runs = repeat(f"comparison-spiked-{count}", both, {}, keys)
+        axes = {
+            f"comparison_spiked_{name}_axis0": "comparison_teacher" for name in ("sgd", "ridge")
+        }
+        return runs.rename_dims(axes)
 
     runs = xr.concat([simulate(count) for count in SIMULATED], "comparison_simulated_samples")
     return (
@@ -176,10 +187,10 @@ def _phases(dim: int, resolution: int) -> xr.Dataset:
     )
 
 
-def _sgd_below_ridge(teacher: str) -> Check:
-    check = paired("comparison_spiked_sgd", "comparison_spiked_ridge", "comparison_seed")
+def _sgd_below(ridge: str) -> Check:
+    check = paired("comparison_spiked_sgd", ridge, "comparison_seed")
     return lambda dataset: check(
-        dataset.sel(comparison_teacher=[teacher], comparison_simulated_samples=[SIMULATED[-1]])
+        dataset.sel(comparison_teacher=["head"], comparison_simulated_samples=[SIMULATED[-1]])
     )
 
 
@@ -195,9 +206,9 @@ CLAIMS = (
             r"SGD has less risk than the best ridge, $\lambda\geq 0$"
         ),
         kind=Kind.ORDER,
-        check=_sgd_below_ridge("head"),
-        control=_sgd_below_ridge("even"),
-        control_statement="the same whatever the teacher: one without a preferred direction",
+        check=_sgd_below("comparison_spiked_ridge"),
+        control=_sgd_below("comparison_spiked_ridge_alone"),
+        control_statement="less risk than ridge on the spike alone (the tail's own shrinkage forgotten)",
         formula=STEP_SIZE,
         test=f"{TESTS}::test_spike_on_a_flat_tail",
     ),

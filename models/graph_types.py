@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
-from boundlab.typing import Count, Numbers
+from boundlab.typing import Count
 
 
 class NeighborTable(NamedTuple):
@@ -140,7 +140,7 @@ class Graph:
         graph.add_edges_from(self.pairs.tolist())
         return graph
 
-    def induced(self, nodes: Numbers) -> "Graph":
+    def induced(self, nodes: Any) -> "Graph":
         """Subgraph on `nodes` (distinct), renumbered 0, 1, … in the order given.
 
         Features, labels and splits follow their nodes; a split loses the nodes that are not kept.

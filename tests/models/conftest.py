@@ -1,7 +1,14 @@
 """Shared by the tests of models: one small operator and one teacher."""
 
+import jaxtyping
 import numpy as np
 import pytest
+
+
+@pytest.fixture
+def as_users_call(monkeypatch):
+    """Switch the run-time type checker off, which would refuse some bad input before we do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(scope="session")

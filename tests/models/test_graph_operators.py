@@ -70,6 +70,7 @@ def test_operator_can_be_traced_in_shift_and_teleport():
     np.testing.assert_allclose(jax.grad(trace)(0.3), slope, rtol=1e-7)
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("kind", "shift", "teleport", "match"),
     [
@@ -79,11 +80,44 @@ def test_operator_can_be_traced_in_shift_and_teleport():
         ("laplacian", np.nan, 0.1, "shift: got nan"),
         ("personalized_pagerank", 1.0, 0.0, "teleport: got 0"),
         ("personalized_pagerank", 1.0, 1.5, "teleport: got 1.5"),
+        ("personalized_pagerank", 1.0, 1e-17, "teleport: got 1e-17, expected .* ≥ 1e-06"),
+        ("personalized_pagerank", 1.0, np.array([0.1, 0.2]), "teleport: got shape"),
+        ("laplacian", np.array([1.0, 2.0]), 0.1, "shift: got shape"),
+        ("laplacian", 1e-17, 0.1, "shift: got 1e-17, expected .*rounding"),
+        ("adjacency", 1e-17, 0.1, "shift: got 1e-17, expected .*rounding"),
+        ("laplacian", np.array(1j), 0.1, "shift: got values of type complex"),
+        (None, 1.0, 0.1, "kind: got None"),
     ],
 )
 def test_bad_operator_arguments_are_refused(kind, shift, teleport, match):
     with pytest.raises(ValueError, match=match):
         graph_operator(GRAPH, kind, shift, teleport=teleport)
+
+
+@pytest.mark.parametrize("bad", [None, np.eye(3), GRAPH.to_networkx()])
+def test_what_is_no_graph_is_refused(bad):
+    with pytest.raises(ValueError, match=r"graph: got a .*from_networkx"):
+        graph_operator(bad, "laplacian")
+
+
+def test_the_least_shift_and_teleport_give_positive_definite_operators(key):
+    """Where rounding is worst: hubs, bipartite graphs, dense ones; a factorisation must exist."""
+    for graph in (
+        graphs.complete(150),
+        graphs.star(200),
+        graphs.hypercube(7),
+        graphs.path(150),
+        graphs.chung_lu(key, np.linspace(0.1, 60, 200)),
+    ):
+        least = 8 * graph.num_nodes * np.finfo(float).eps * (1 + graph.degrees().max())
+        for operator in (
+            graph_operator(graph, "laplacian", least),
+            graph_operator(graph, "adjacency", least),
+            graph_operator(graph, "personalized_pagerank", teleport=1e-6),
+            graph_operator(graph, "normalized_adjacency"),
+        ):
+            np.linalg.cholesky(operator)
+            assert np.linalg.eigvalsh(operator)[0] > 0
 
 
 LAPLACIANS = {
@@ -160,6 +194,7 @@ def test_spectrum_clips_rounding_and_refuses_negative_eigenvalues():
         spectrum(np.diag([1.0, -0.5]))
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -174,6 +209,13 @@ def test_spectrum_clips_rounding_and_refuses_negative_eigenvalues():
         (lambda: aggregation_covariance(np.ones((3, 2)), None), "operator: got shape"),
         (lambda: aggregation_covariance(np.full((2, 2), np.inf), None), "operator: got inf"),
         (lambda: aggregation_covariance(np.eye(3), None, -1), "depth: got -1"),
+        (lambda: aggregation_covariance(np.eye(3), -np.eye(3)), "feature_cov.*eigenvalue of -1"),
+        (lambda: aggregation_covariance(np.eye(2), [[0, 1], [1, 0]]), "feature_cov.*eigenvalue"),
+        (lambda: aggregation_covariance(1e80 * np.eye(2), None, 2), "operator.*overflows"),
+        (lambda: aggregation_covariance(np.full((2, 2), 1e308), None, 3), "operator.*overflows"),
+        (lambda: aggregation_covariance(1e80 * np.eye(2), 1e150 * np.eye(2)), "operator.*overfl"),
+        (lambda: aggregation_covariance(1j * np.eye(2), None), "operator: got values of type comp"),
+        (lambda: spectrum(np.full((2, 2), 1e308)), "covariance.*overflow"),
         (lambda: aggregation_covariance(np.eye(2), np.array([[1.0, 2], [0, 1]])), "feature_cov"),
     ],
 )

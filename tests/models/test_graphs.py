@@ -45,6 +45,7 @@ def test_edges_are_sorted_unique_and_read_only():
     assert graphs.from_edges(np.zeros((0, 2), np.int32), 3).num_edges == 0
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("edges", "num_nodes", "match"),
     [
@@ -55,6 +56,16 @@ def test_edges_are_sorted_unique_and_read_only():
         ([(0, 1, 2)], 3, "edges"),
         ([(0, 1)], 0, "num_nodes"),
         ([(0, 1)], True, "num_nodes"),
+        (None, 3, "edges: got a NoneType"),
+        (5, 3, "edges: got a int"),
+        ([(0, 1), (2,)], 3, "edges: got a list of something else"),
+        ("ab", 3, "edges"),
+        ([("a", "b")], 3, "edges"),
+        ([[], [], []], 3, "edges: got float64 of shape"),
+        (np.zeros((2, 0), np.int64), 3, "edges"),
+        (np.array([[1, 2]], "timedelta64[s]"), 3, "edges"),
+        (np.array([[0, 2**64 - 1]], np.uint64), 3, "edges: got node 18446744073709551615"),
+        (networkx.path_graph(3), 3, "edges"),
     ],
 )
 def test_bad_edges_are_refused(edges, num_nodes, match):
@@ -75,6 +86,50 @@ def test_bad_edges_are_refused(edges, num_nodes, match):
 def test_bad_sizes_are_refused(build, match):
     with pytest.raises(ValueError, match=match):
         build()
+
+
+@pytest.mark.usefixtures("as_users_call")
+def test_a_graph_made_directly_is_checked_and_sorted():
+    given = np.array([[2, 1], [1, 0], [1, 2]])
+    features = np.ones((3, 2))
+    graph = graphs.Graph(np.int64(3), given, features, labels=[0, 1, -1], splits={"train": [2]})
+    assert graph.pairs.tolist() == [[0, 1], [1, 2]]
+    assert type(graph.num_nodes) is int
+    given[:], features[:] = 0, 7.0
+    assert graph.pairs.tolist() == [[0, 1], [1, 2]]
+    assert graph.features.tolist() == [[1.0, 1.0]] * 3
+    for array in (graph.pairs, graph.features, graph.labels, graph.splits["train"]):
+        assert not array.flags.writeable
+
+
+@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"pairs": [[2, 1], [0, 0]]}, "pairs: got a self-loop at node 0"),
+        ({"pairs": [[0, 3]]}, "pairs: got node 3"),
+        ({"pairs": None}, "pairs: got a NoneType"),
+        ({"num_nodes": 0}, "num_nodes: got 0"),
+        ({"features": np.ones((2, 4))}, r"features: got shape \(2, 4\)"),
+        ({"features": np.full((3, 1), np.nan)}, "features: got nan"),
+        ({"labels": np.arange(2)}, "labels: got shape"),
+        ({"labels": np.array([0, 1, -2])}, "labels: got -2"),
+        ({"labels": np.ones(3)}, "labels: got float64"),
+        ({"splits": {"train": np.array([3])}}, r"splits\['train'\]: got 3"),
+        ({"splits": {"train": [[1], [1, 2]]}}, r"splits\['train'\]: got a list"),
+        ({"splits": [1]}, "splits: got a list"),
+    ],
+)
+def test_a_graph_made_wrongly_is_refused(fields, match):
+    with pytest.raises(ValueError, match=match):
+        graphs.Graph(**({"num_nodes": 3, "pairs": [[0, 1]]} | fields))
+
+
+@pytest.mark.parametrize("bad", [None, np.eye(3), networkx.path_graph(3), [(0, 1)]])
+def test_what_is_no_graph_is_refused(bad):
+    for call in (graphs.largest_component, lambda graph: graphs.breadth_first_piece(graph, 1)):
+        with pytest.raises(ValueError, match=r"graph: got a .*from_networkx"):
+            call(bad)
 
 
 def test_neighbor_table_lists_neighbours_and_pads_with_the_node():
@@ -108,8 +163,25 @@ def test_networkx_round_trip_keeps_node_numbers():
     assert graphs.from_networkx(networkx.MultiGraph([(0, 1), (0, 1)])).num_edges == 1
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float64, bool])
+def test_networkx_nodes_of_every_type_of_number_keep_their_numbers(dtype):
+    pairs = [(1, 0)] if dtype is bool else [(2, 0), (0, 1), (4, 3)]
+    reference = networkx.Graph([(dtype(u), dtype(v)) for u, v in pairs])
+    expected = [[0, 1]] if dtype is bool else [[0, 1], [0, 2], [3, 4]]
+    assert graphs.from_networkx(reference).edges().tolist() == expected
+
+
 @pytest.mark.parametrize(
-    "bad", [networkx.DiGraph([(0, 1)]), networkx.Graph([(0, 0)]), networkx.Graph()]
+    "bad",
+    [
+        networkx.DiGraph([(0, 1)]),
+        networkx.Graph([(0, 0)]),
+        networkx.Graph(),
+        None,
+        np.eye(3),
+        [(0, 1)],
+        graphs.cycle(3),
+    ],
 )
 def test_networkx_graphs_that_are_not_simple_are_refused(bad):
     with pytest.raises(ValueError, match=r"^g:"):
@@ -150,8 +222,9 @@ def test_equally_large_components_give_the_one_with_the_smallest_node():
     assert component.splits["train"].tolist() == [1]
     with pytest.raises(ValueError, match="nodes"):
         graph.induced([0, 0])
-    with pytest.raises(ValueError, match="nodes"):
-        graph.induced([7])
+    for bad in ([7], [-1], [], [[1], [1, 2]], [0.5], 3, None):
+        with pytest.raises(ValueError, match="nodes: got"):
+            graph.induced(bad)
 
 
 def test_cora():

@@ -169,10 +169,25 @@ def test_ridge_batches_over_every_float(key, operator, theta_star):
         np.testing.assert_allclose([b[i] for b in batch], single, rtol=1e-11, atol=1e-20)
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"operator": np.full((6, 6), np.nan)}, "operator: got nan"),
+        ({"operator": None}, "operator: got"),
+        ({"operator": "G"}, "operator: got"),
+        ({"operator": np.zeros((0, 0))}, "operator: got shape"),
+        ({"operator": np.zeros(0)}, "operator: got shape"),
+        ({"operator": 1.0}, "operator: got shape"),
+        ({"operator": np.eye(6) * 1j}, "operator: got values of type complex"),
+        ({"operator": [[1.0], [1.0, 2.0]]}, "operator: got"),
+        ({"key": 0}, "key: got a int"),
+        ({"key": None}, "key: got a NoneType"),
+        ({"key": "a"}, "key: got a str"),
+        ({"key": np.zeros(2, np.uint32)}, "key: got uint32"),
+        ({"key": jax.random.split(jax.random.key(0))}, r"key: got .* of shape \(2,\)"),
+        ({"theta_star": np.ones(6) * 1j}, "theta_star: got values of type complex"),
+        ({"theta_star": [[1.0], [1.0, 2.0]]}, "theta_star: got a list"),
         ({"theta_star": np.ones(5)}, "theta_star: got shape"),
         ({"noise_std": -0.1}, "noise_std: got -0.1"),
         ({"ridge": -1e-9}, "ridge: got -1e-09"),
@@ -190,6 +205,7 @@ def test_ridge_batches_over_every_float(key, operator, theta_star):
 )
 def test_bad_arguments_are_refused(key, operator, theta_star, change, match):
     good = {
+        "key": key,
         "operator": operator,
         "theta_star": theta_star,
         "noise_std": 0.4,
@@ -197,7 +213,7 @@ def test_bad_arguments_are_refused(key, operator, theta_star, change, match):
         "num_samples": 9,
     }
     with pytest.raises(ValueError, match=match):
-        simulate_ridge(key, **(good | change))
+        simulate_ridge(**(good | change))
     if not change.keys() & {"reading", "feature_spectrum"}:
         with pytest.raises(ValueError, match=match):
-            simulate_relu_ridge(key, **(good | change))
+            simulate_relu_ridge(**(good | change))

@@ -191,10 +191,25 @@ def test_float32_ignores_the_x64_setting(key, operator, theta_star):
     np.testing.assert_allclose(narrow, wide, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"operator": np.full((6, 6), np.nan)}, "operator: got nan"),
+        ({"operator": None}, "operator: got"),
+        ({"operator": "G"}, "operator: got"),
+        ({"operator": np.zeros((0, 0))}, "operator: got shape"),
+        ({"operator": np.zeros(0)}, "operator: got shape"),
+        ({"operator": 1.0}, "operator: got shape"),
+        ({"operator": np.eye(6) * 1j}, "operator: got values of type complex"),
+        ({"operator": [[1.0], [1.0, 2.0]]}, "operator: got"),
+        ({"key": 0}, "key: got a int"),
+        ({"key": None}, "key: got a NoneType"),
+        ({"key": "a"}, "key: got a str"),
+        ({"key": np.zeros(2, np.uint32)}, "key: got uint32"),
+        ({"key": jax.random.split(jax.random.key(0))}, r"key: got .* of shape \(2,\)"),
+        ({"theta_star": np.ones(6) * 1j}, "theta_star: got values of type complex"),
+        ({"theta_star": [[1.0], [1.0, 2.0]]}, "theta_star: got a list"),
         ({"operator": np.ones((6, 5))}, "operator: got shape"),
         ({"theta_star": np.ones(5)}, "theta_star: got shape"),
         ({"theta_star": np.full(6, np.inf)}, "theta_star: got inf"),
@@ -212,6 +227,7 @@ def test_float32_ignores_the_x64_setting(key, operator, theta_star):
 )
 def test_bad_arguments_are_refused(key, operator, theta_star, change, match):
     good = {
+        "key": key,
         "operator": operator,
         "theta_star": theta_star,
         "noise_std": 0.3,
@@ -219,4 +235,4 @@ def test_bad_arguments_are_refused(key, operator, theta_star, change, match):
         "num_samples": 20,
     }
     with pytest.raises(ValueError, match=match):
-        simulate_sgd(key, **(good | change))
+        simulate_sgd(**(good | change))

@@ -75,6 +75,7 @@ def test_random_regular_graphs_have_the_limiting_number_of_triangles():
     assert abs(np.mean(counts) - 4.5) / math.sqrt(4.5 / len(counts)) < 4.5
 
 
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("build", "match"),
     [
@@ -87,13 +88,54 @@ def test_random_regular_graphs_have_the_limiting_number_of_triangles():
         (lambda k: graphs.chung_lu(k, [1.0, -1.0]), "expected_degrees: got -1"),
         (lambda k: graphs.chung_lu(k, [1.0, np.nan]), "expected_degrees: got nan"),
         (lambda k: graphs.chung_lu(k, 3.0), "expected_degrees: got shape"),
-        (lambda k: graphs.random_regular(jax.random.split(k), 4, 2), "key"),
-        (lambda k: graphs.random_regular(jax.random.key_data(k), 4, 2), "key"),
+        (lambda k: graphs.chung_lu(k, [1e308] * 3), "expected_degrees: got 1e.308.*overflow"),
+        (lambda k: graphs.chung_lu(k, [[1.0], [1.0, 2.0]]), "expected_degrees: got a list"),
+        (lambda k: graphs.chung_lu(k, np.array([1.0, 2j])), "expected_degrees: got .*complex"),
+        (
+            lambda k: jax.jit(lambda w: graphs.chung_lu(k, w))(np.ones(3)),
+            "expected_degrees.*traced",
+        ),
+        (lambda k: jax.jit(lambda k: graphs.path(graphs.chung_lu(k, [1.0])))(k), "key.*traced"),
     ],
 )
 def test_bad_arguments_are_refused(key, build, match):
     with pytest.raises(ValueError, match=match):
         build(key)
+
+
+BAD_KEYS = {
+    "int": lambda key: 0,
+    "None": lambda key: None,
+    "text": lambda key: "a",
+    "raw": jax.random.key_data,
+    "NumPy": lambda key: np.zeros(2, np.uint32),
+    "batch": jax.random.split,
+}
+
+
+@pytest.mark.parametrize("case", BAD_KEYS)
+def test_bad_keys_are_refused(key, case):
+    bad = BAD_KEYS[case](key)
+    for build in (
+        lambda k: graphs.random_regular(k, 4, 2),
+        lambda k: graphs.barabasi_albert(k, 4, 2),
+        lambda k: graphs.chung_lu(k, [1.0, 1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"^key: got .*, expected one key"):
+            build(bad)
+
+
+def test_a_concrete_key_inside_jit_gives_the_same_graph(key):
+    def inside(x):
+        return x + graphs.random_regular(key, 8, 3).adjacency()
+
+    np.testing.assert_array_equal(
+        jax.jit(inside)(0.0), graphs.random_regular(key, 8, 3).adjacency()
+    )
+
+
+def test_huge_weights_join_everything(key):
+    assert graphs.chung_lu(key, [1e153] * 3).num_edges == 3
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (4, 3), (200, 1), (200, 3)])

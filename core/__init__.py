@@ -24,6 +24,10 @@ if Path(sys.argv[0]).stem == "boundlab" or sys.orig_argv[1:3] == ["-m", "boundla
     # Sweeps keep the cores busy by themselves; OpenBLAS threads on small matrices only wait for
     # each other (20 times slower for eigh at n = 128 on two cores).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # One device a core, so that a sweep keeps them all busy (up to 8: batches are a device's).
+    if "XLA_FLAGS" not in os.environ:
+        cores = min(os.cpu_count() or 1, 8)
+        os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={cores}"
 
 from boundlab.versions import refuse_known_bad
 

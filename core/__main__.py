@@ -1,10 +1,12 @@
 """The command line: boundlab list | run | verify | figures | report | doctor.
 
 Exit codes: 0 all hold; 1 a claim is violated or a control passed (or a canary is dead); 2 bad usage;
-3 interrupted, run again to resume; 4 none of these, but a claim is inconclusive.
+3 interrupted, run again to resume; 4 none of these, but a claim is inconclusive; 70 a fault of boundlab
+or of a library, with its traceback.
 """
 
 import dataclasses
+import itertools
 import os
 import secrets
 import signal
@@ -21,6 +23,7 @@ from rich.console import Console
 from boundlab.registry import STUDY_NAMES, studies, study
 
 Preset = Literal["smoke", "quick", "paper"]
+INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits
 COMMANDS = ("list", "run", "verify", "figures", "report", "doctor")
 
 
@@ -48,8 +51,8 @@ class Options:
     def __post_init__(self) -> None:
         for name in self.studies:
             study(name)
-        if self.seed < 0 or self.seed >= 2**63:
-            raise ValueError(f"seed: got {self.seed}, expected an integer in [0, 2^63)")
+        if not 0 <= self.seed < 2**32:  # larger ones would repeat these without x64
+            raise ValueError(f"seed: got {self.seed}, expected an integer in [0, 2^32)")
         if not 0 < self.false_alarm_rate < 1:
             raise ValueError(
                 f"false_alarm_rate: got {self.false_alarm_rate}, expected a number in (0, 1)"
@@ -85,6 +88,9 @@ def run_command(arguments: Sequence[str]) -> int:
         return 2
     except SystemExit as error:  # tyro's own usage errors
         return error.code if isinstance(error.code, int) else 2
+    except Exception:  # Python's own exit code 1 would say that a claim is violated
+        console.print_exception()
+        return INTERNAL_ERROR
 
 
 def _interrupt(*_: object) -> None:
@@ -159,7 +165,7 @@ def _examine() -> int:
 
 def _parse(command: str, arguments: list[str]) -> tuple[Options, Any]:
     """Options, and the config of the study when exactly one is named (its fields are options too)."""
-    named = [word for word in arguments if word in STUDY_NAMES]
+    named = _positional(arguments)
     prog = f"boundlab {command}"
     if len(named) != 1:
         return tyro.cli(Options, args=arguments, prog=prog), None
@@ -177,14 +183,24 @@ def _parse(command: str, arguments: list[str]) -> tuple[Options, Any]:
     return parsed.options, parsed.config
 
 
+def _positional(arguments: list[str]) -> list[str]:
+    """Names of studies among the words that are no option's value."""
+    valued = ("--preset", "--seed", "--out", "--false-alarm-rate")
+    before = ["", *arguments]
+    return [
+        word
+        for previous, word in zip(before, arguments, strict=False)
+        if word in STUDY_NAMES and previous not in valued
+    ]
+
+
 def _preset(arguments: list[str]) -> str:
-    """The preset among the arguments: it decides the defaults of the other options."""
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        if word == "--preset" and following in ("smoke", "quick", "paper"):
-            return following
-        if word.startswith("--preset=") and word[9:] in ("smoke", "quick", "paper"):
-            return word[9:]
-    return "quick"
+    """The preset among the arguments (the last one): it decides the defaults of other options."""
+    words = [word.removeprefix("--preset=") for word in arguments if word.startswith("--preset=")]
+    pairs = itertools.pairwise(arguments)
+    words += [following for word, following in pairs if word == "--preset"]
+    known = [word for word in words if word in ("smoke", "quick", "paper")]
+    return known[-1] if known else "quick"
 
 
 def _results(options: Options, config: Any, console: Console) -> list[tuple[Any, Path]]:
@@ -193,10 +209,11 @@ def _results(options: Options, config: Any, console: Console) -> list[tuple[Any,
     names = options.studies or STUDY_NAMES
     jobs = []
     for item in (study(name) for name in dict.fromkeys(names)):
+        preset = item.presets[options.preset]
         path = run_and_save(
             item,
-            config if config is not None else item.presets[options.preset],
-            preset=options.preset,
+            preset if config is None else config,
+            preset=options.preset if config in (None, preset) else f"{options.preset}-changed",
             seed=options.seed,
             double=options.x64,
             folder=options.out,

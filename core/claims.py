@@ -83,8 +83,9 @@ class Evidence:
         object.__setattr__(self, "reference", np.broadcast_to(reference, (cases,)))
         if self.points is not None:
             points = np.asarray(self.points, dtype=np.float64)
-            if points.shape != shaped.shape[2:] or len(points) < 2 or not (points > 0).all():
-                raise fail("points", points, "positive numbers, one a point, at least two")
+            usable = np.isfinite(points).all() and (points > 0).all()
+            if points.shape != shaped.shape[2:] or not usable or len(np.unique(points)) < 2:
+                raise fail("points", points, "positive finite numbers, one a point, two different")
             if not (shaped.sum(axis=0) > 0).all():
                 raise fail("samples", "a mean that is not positive", "positive means for a rate")
         if self.compared_with is not None:

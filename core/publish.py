@@ -170,8 +170,11 @@ def write_report(
     page = environment.get_template("report.html").render(sections=sections, rate=rate)
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(page, encoding="utf-8")
-    partial.replace(file)
+    try:
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _inline(figure: Any) -> str:

@@ -204,6 +204,8 @@ def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]
     with Progress(*columns, console=console, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total, completed=done)
         yield lambda completed: bar.update(task, completed=completed)
+        if notebook:  # rich draws no last state there
+            bar.refresh()
 
 
 def _dataset(

@@ -10,7 +10,7 @@ simultaneously over the cases; p-values hold for skewed samples too (`boundlab.s
 
 import numpy as np
 
-from boundlab.checks import check_number, fail
+from boundlab.checks import check_number, check_shape, fail
 from boundlab.claims import Evidence, Kind
 from boundlab.typing import Numbers, Scalar
 from boundlab.verdicts import FEW_SEEDS, Status, Verdict, check_rate, single
@@ -52,9 +52,10 @@ def assert_mean_equal(
     passes: look at the interval in a verdict if that matters.
     """
     values = _samples("samples", samples)
-    check_number("tolerance", tolerance, 0)
     evidence = Evidence(
-        samples=values, reference=_reference("expected", expected, values), tolerance=tolerance
+        samples=values,
+        reference=_reference("expected", expected, values),
+        tolerance=_scalar("tolerance", tolerance, 0.0),
     )
     _decide(Kind.EQUAL, evidence, false_alarm_rate, "the mean equals the expected value")
 
@@ -72,17 +73,14 @@ def assert_rate(
     `samples` (seeds, points), `points` (points,) > 0. The exponent is fitted by least squares of log
     mean on log points, its error by the jackknife over seeds; `tolerance` is relative to `exponent`.
     """
-    values = np.asarray(samples)
-    if values.ndim != 2:
-        raise fail("samples", f"shape {values.shape}", "(seeds, points)")
-    values = _samples("samples", values)
-    check_number("tolerance", tolerance, 0)
-    check_number("exponent", exponent)
+    check_shape("samples", samples, (None, None), "(seeds, points)")
+    values = _samples("samples", samples)
+    check_number("points", points)
     evidence = Evidence(
         samples=values[:, None, :],
         points=np.asarray(points, dtype=np.float64),
-        reference=float(np.asarray(exponent)),
-        tolerance=tolerance,
+        reference=_scalar("exponent", exponent),
+        tolerance=_scalar("tolerance", tolerance, 0.0),
     )
     _decide(Kind.RATE, evidence, false_alarm_rate, "the mean grows with the given exponent")
 
@@ -100,16 +98,17 @@ def assert_order(smaller: Numbers, larger: Numbers, *, false_alarm_rate: Scalar 
 
 
 def _samples(name: str, samples: Numbers) -> np.ndarray:
+    if np.ma.isMaskedArray(samples):
+        raise fail(name, "a masked array", "the unmasked values alone")
+    outcomes = str(getattr(samples, "dtype", "")) == "bool"
+    check_number(name, np.asarray(samples, np.int8) if outcomes else samples)
     values = np.asarray(samples)
-    if not np.issubdtype(values.dtype, np.floating):
-        if not np.issubdtype(values.dtype, np.integer) and values.dtype != bool:
-            raise fail(name, f"type {values.dtype}", "real numbers")
-        values = values.astype(np.float64)  # counts and 0/1 outcomes
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)  # counts, 0/1 outcomes, other widths
     if values.ndim not in (1, 2) or values.size == 0:
         raise fail(name, f"shape {values.shape}", "(seeds,) or (seeds, cases)")
     if values.shape[0] < 2:
         raise fail(name, f"{values.shape[0]} seed", "at least 2 seeds")
-    check_number(name, values)
     return values if values.ndim == 2 else values[:, None]
 
 
@@ -120,6 +119,12 @@ def _reference(name: str, reference: Numbers, values: np.ndarray) -> np.ndarray:
     if array.shape not in ((), (cases,)):
         raise fail(name, f"shape {array.shape}", f"a scalar or ({cases},), one a case")
     return array
+
+
+def _scalar(name: str, value: Scalar, low: float = -np.inf) -> float:
+    check_number(name, value, low)
+    check_shape(name, value, ())
+    return float(np.asarray(value))
 
 
 def _decide(
@@ -142,12 +147,16 @@ def _message(verdict: Verdict, rate: float, statement: str) -> str:
         f"  seeds      {verdict.num_seeds}",
         f"  p-value    {verdict.p_value:.3g}",
     ]
-    if verdict.status != Status.VIOLATED:
-        gap = abs(verdict.measured - verdict.reference)
-        spread = (high - low) / 2
-        needed = verdict.num_seeds * (spread / gap) ** 2 if gap > 0 else np.inf
-        size = f"about {int(np.ceil(needed)):,} seeds" if needed < 1e12 else "no number of seeds"
-        lines.append(f"  {size} would decide a difference of this size")
+    gap = abs(verdict.measured - verdict.reference)
+    # The side of the interval that faces the reference; it shrinks with the root of the seeds.
+    side = (
+        high - verdict.measured if verdict.reference > verdict.measured else verdict.measured - low
+    )
+    needed = verdict.num_seeds * (side / gap) ** 2 if gap > 0 else np.inf
+    size = (
+        f"about {max(2, int(np.ceil(needed))):,} seeds" if needed < 1e12 else "no number of seeds"
+    )
+    lines.append(f"  {size} would decide a difference of this size")
     if verdict.num_seeds < FEW_SEEDS:
         lines.append(f"  under {FEW_SEEDS} seeds the rate is approximate for skewed samples")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from boundlab import statistics
 from boundlab.checks import check_number, fail
@@ -97,6 +98,8 @@ def verify(
     `false_alarm_rate`: probability that any true claim of this call is called violated. Raises
     `ValueError` naming `dataset` if it is another study's or lacks what a claim needs.
     """
+    if not isinstance(dataset, xr.Dataset):
+        raise fail("dataset", f"a {type(dataset).__name__}", "an xarray.Dataset")
     made_by = dataset.attrs.get("study", study.name)
     if made_by != study.name:
         raise fail("dataset", f"a dataset of {made_by!r}", f"one of {study.name!r}")
@@ -109,6 +112,10 @@ def verify(
             except KeyError as error:
                 raise ValueError(
                     f"dataset: claim {claim.id!r} of study {study.name!r} needs {error}"
+                ) from error
+            except (ValueError, TypeError, IndexError, AttributeError) as error:
+                raise ValueError(
+                    f"dataset: claim {claim.id!r} of study {study.name!r} can't be checked: {error}"
                 ) from error
     return judge(study.claims, checked, controls, false_alarm_rate=false_alarm_rate)
 
@@ -175,8 +182,20 @@ def _reduce(evidence: Evidence, kind: Kind) -> _Tested:
         assert evidence.points is not None
         samples = statistics.jackknife_exponents(samples, np.asarray(evidence.points))
     if kind == Kind.ORDER:
-        samples = samples.astype(np.float64) - np.asarray(evidence.compared_with, np.float64)
+        return _Tested(evidence, kind, _difference(samples, evidence), *_bands(evidence, kind))
     return _Tested(evidence, kind, statistics.summarize(samples), *_bands(evidence, kind))
+
+
+def _difference(first: NDArray[np.floating], evidence: Evidence) -> statistics.Summary:
+    """Summary of the paired differences, whose rounding is that of the larger samples."""
+    second = np.asarray(evidence.compared_with)
+    largest = np.maximum(np.abs(first).max(axis=0), np.abs(second).max(axis=0)).astype(np.float64)
+    eps = max(float(np.finfo(array.dtype).eps) for array in (first, second))
+    with np.errstate(over="ignore"):
+        difference = first.astype(np.float64) - second.astype(np.float64)
+    if not np.isfinite(difference).all():
+        raise fail("samples", "a difference that overflows", "samples below 1e308 in size")
+    return statistics.summarize(difference, rounding=8 * eps * largest)
 
 
 def _bands(evidence: Evidence, kind: Kind) -> Bands:
@@ -203,12 +222,17 @@ def _verdict(
 ) -> Verdict:
     low, high = item.interval(level)
     mean = item.summary.mean
-    slack = np.minimum(item.high_hold - high, low - item.low_hold)
+    # Where nothing random is left, a mean that touches its bound to rounding is on its right side.
+    touch = np.where(item.summary.constant, high - low, 0.0)
+    strict = item.kind == Kind.ORDER
+    slack = np.minimum(item.high_hold - high, low - item.low_hold) + (0.0 if strict else touch)
     inside = np.minimum(item.high - mean, mean - item.low)
     holding = np.minimum(item.high_hold - mean, mean - item.low_hold)
     if violated:
         # Among cases whose p-values underflow to 0, the one furthest out in standard errors.
-        worst = int(np.lexsort((inside / item.summary.standard_error, item.case_p_values()))[0])
+        with np.errstate(over="ignore"):
+            distance = inside / item.summary.standard_error
+        worst = int(np.lexsort((distance, item.case_p_values()))[0])
     else:
         scale = np.maximum(np.abs(np.asarray(item.evidence.reference)), np.abs(mean))
         worst = int(np.argmin(slack / np.where(scale > 0, scale, 1.0)))

@@ -21,9 +21,8 @@ def as_operator(operator: Any) -> jax.Array:
     try:
         array = jnp.asarray(operator)
     except (TypeError, ValueError) as error:
-        raise fail(
-            "operator", f"a {type(operator).__name__} of something else", accepted
-        ) from error
+        got = f"values of type {getattr(operator, 'dtype', type(operator).__name__)}"
+        raise fail("operator", got, accepted) from error
     if array.dtype not in (jnp.float32, jnp.float64):
         raise fail("operator", f"values of type {array.dtype}", accepted)
     if array.ndim == 1:

@@ -65,6 +65,8 @@ class Graph:
             name: _frozen(_integers(f"splits[{name!r}]", nodes, 0, n - 1))
             for name, nodes in self.splits.items()
         }
+        if not isinstance(self.class_names, tuple | list):
+            raise fail("class_names", f"a {type(self.class_names).__name__}", "a tuple of names")
         fields["class_names"] = tuple(self.class_names)
         for name, value in fields.items():
             object.__setattr__(self, name, value)

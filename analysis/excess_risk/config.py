@@ -17,7 +17,7 @@ class Config:
     """Random graphs drawn to compare regular with power-law graphs."""
     num_nodes: int = 64
     """Nodes of the graphs of the learning curves."""
-    num_samples: tuple[int, ...] = (30, 50, 128, 256)
+    num_samples: tuple[int, ...] = (30, 50, 128)
     """Samples N along the learning curves."""
     structure_nodes: int = 256
     """Nodes of the graphs whose spectra, depths and phase diagrams are compared."""

@@ -4,6 +4,8 @@ Four problems (regular and power-law graph, Laplacian and normalised operator), 
 SGD runs the real pipeline m = Gx; ridge averages its label noise exactly in every drawn design.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,6 +44,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         coords={
             "curves_problem": [item.label for item in items],
             "curves_num_samples": list(config.num_samples),
+            "curves_line": line_samples(config),
             "curves_ridge": list(RIDGES),
             "curves_part": ["bias", "variance"],
         },
@@ -56,7 +59,13 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 
 def part_samples(config: Config) -> int:
     """The N at which bias and variance are also simulated on their own."""
-    return config.num_samples[len(config.num_samples) // 2]
+    return config.num_samples[-1]
+
+
+def line_samples(config: Config) -> list[int]:
+    """The N at which the theory's lines are drawn, beyond the simulated ones on both sides."""
+    ends = config.num_samples[0] / 2, config.num_samples[-1] * 4
+    return sorted({int(count) for count in np.geomspace(*ends, 13)})
 
 
 def published_step(mu: np.ndarray) -> float:
@@ -64,42 +73,51 @@ def published_step(mu: np.ndarray) -> float:
     return 0.9 / (ALPHA * float(mu.sum()))
 
 
+def _sgd_curve(
+    item: Problem, step: float, noise: float, counts: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact bias and variance, and the two sides of the bounds, both (counts, 2)."""
+    exact, sides = np.zeros((len(counts), 2)), np.zeros((len(counts), 2))
+    for j, count in enumerate(counts):
+        profile = sgd_theory.tail_averaged_risk(item.mu, item.theta_sq, noise, step, count)
+        exact[j] = np.asarray(profile.bias).sum(), np.asarray(profile.variance).sum()
+        sides[j] = sgd_theory.risk_bounds(item.mu, item.theta_sq, noise, step, count)
+    return exact, sides
+
+
 def _sgd_theory(items: list[Problem], steps: list[float], config: Config) -> dict:
-    noise, counts = config.noise_variance, config.num_samples
-    shape = (len(items), len(counts))
-    exact = np.zeros((*shape, 2))
-    sides = np.zeros((*shape, 2))
-    filtered, power = np.zeros(shape), np.zeros(shape)
-    parts, head = np.zeros((len(items), 2)), np.zeros(len(items))
-    everywhere = np.zeros(len(items))
-    published, stripped = np.zeros((len(items), 2)), np.zeros((len(items), 2))
-    whole = np.zeros(len(items))
-    at = part_samples(config)
+    noise, counts, lines = config.noise_variance, config.num_samples, line_samples(config)
+    exact, sides = np.zeros((2, len(items), len(counts), 2))
+    line, band = np.zeros((2, len(items), len(lines), 2))
+    filtered, power = np.zeros((2, len(items), len(counts)))
+    parts, published, wrong = np.zeros((3, len(items), 2))
+    head, everywhere, whole = np.zeros((3, len(items)))
+    at, first = part_samples(config), counts[0]
     for i, (item, step) in enumerate(zip(items, steps, strict=True)):
-        for j, count in enumerate(counts):
-            profile = sgd_theory.tail_averaged_risk(item.mu, item.theta_sq, noise, step, count)
-            exact[i, j] = profile.bias.sum(), profile.variance.sum()
-            sides[i, j] = sgd_theory.risk_bounds(item.mu, item.theta_sq, noise, step, count)
-            # The lower side at no noise is Σ p φ², the filtered signal alone.
-            filtered[i, j] = sgd_theory.risk_bounds(item.mu, item.theta_sq, 0.0, step, count).lower
-            power[i, j] = np.sum(item.mu * item.theta_sq)
+        exact[i], sides[i] = _sgd_curve(item, step, noise, counts)
+        line[i], band[i] = _sgd_curve(item, step, noise, lines)
+        # The lower side at no noise is Σ p φ², the filtered signal alone.
+        filtered[i] = _sgd_curve(item, step, 0.0, counts)[1][:, 0]
+        power[i] = np.sum(item.mu * item.theta_sq)
         profile = sgd_theory.tail_averaged_risk(item.mu, item.theta_sq, noise, step, at)
-        learnt = int(sgd_theory.learnable_directions(item.mu, step, at))
-        parts[i] = profile.bias.sum(), profile.variance.sum()
-        head[i] = profile.bias[:learnt].sum()
+        bias, variance = np.asarray(profile.bias), np.asarray(profile.variance)
+        parts[i] = bias.sum(), variance.sum()
+        head[i] = bias[: int(sgd_theory.learnable_directions(item.mu, step, at))].sum()
         everywhere[i] = 2 * noise * len(item.mu) / at
-        slow, first = published_step(item.mu), counts[0]
+        slow = published_step(item.mu)
         arguments = (item.mu, item.theta_sq, noise, slow, first)
         published[i] = sgd_theory.zou_bounds(*arguments, alpha=ALPHA)
-        stripped[i] = _misremembered(item, noise, slow, first)
+        wrong[i] = _misremembered(item, noise, slow, first)
         averaged = sgd_theory.tail_averaged_risk(*arguments, tail_start=0)
-        whole[i] = averaged.bias.sum() + averaged.variance.sum()
-    grid = ("curves_problem", "curves_num_samples")
+        whole[i] = np.asarray(averaged.bias).sum() + np.asarray(averaged.variance).sum()
+    grid, fine = ("curves_problem", "curves_num_samples"), ("curves_problem", "curves_line")
     return {
         "curves_sgd_exact": (grid, exact.sum(axis=-1)),
-        "curves_sgd_part": ((*grid, "curves_part"), exact),
         "curves_sgd_lower": (grid, sides[..., 0]),
         "curves_sgd_upper": (grid, sides[..., 1]),
+        "curves_sgd_line": ((*fine, "curves_part"), line),
+        "curves_sgd_line_lower": (fine, band[..., 0]),
+        "curves_sgd_line_upper": (fine, band[..., 1]),
         "curves_sgd_filtered": (grid, filtered),
         "curves_signal_power": (grid, power),
         "curves_bias_exact": ("curves_problem", parts[:, 0]),
@@ -108,8 +126,8 @@ def _sgd_theory(items: list[Problem], steps: list[float], config: Config) -> dic
         "curves_unfiltered_variance": ("curves_problem", everywhere),
         "curves_published_lower": ("curves_problem", published[:, 0]),
         "curves_published_upper": ("curves_problem", published[:, 1]),
-        "curves_published_head_only": ("curves_problem", stripped[:, 0]),
-        "curves_published_no_constants": ("curves_problem", stripped[:, 1]),
+        "curves_published_head_only": ("curves_problem", wrong[:, 0]),
+        "curves_published_no_constants": ("curves_problem", wrong[:, 1]),
         "curves_average_exact": ("curves_problem", whole),
     }
 
@@ -125,34 +143,62 @@ def _misremembered(item: Problem, noise: float, step: float, count: int) -> tupl
     return 4 * (head_bias + head_noise), 2 * (head_bias + tail + noise * dimension)
 
 
-def _ridge_theory(items: list[Problem], config: Config) -> dict:
-    counts = config.num_samples
-    equivalent = np.full((len(items), len(counts), len(RIDGES)), np.nan)
-    normalized = np.full((len(items), len(counts), len(RIDGES)), np.nan)
-    sides = np.full((len(items), len(counts), len(RIDGES), 2), np.nan)
-    ols, naive = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+def _ridge_curve(
+    item: Problem, ridge: float, config: Config, counts: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Risk (counts,), risk with λ taken for Nλ (counts,), and both sides of the bounds (counts, 2).
+
+    NaN where λ = 0 and N is not well above d: no equivalent is accurate around the peak.
+    """
+    risk, wrong = np.full((2, len(counts)), np.nan)
+    sides = np.full((len(counts), 2), np.nan)
+    teacher = (item.mu, item.theta_sq, config.noise_variance)
     for j, count in enumerate(counts):
-        if count >= 2 * config.num_nodes:
-            ols[j] = ridge_theory.ols_risk(config.noise_variance, config.num_nodes, count)
-            naive[j] = config.noise_variance * config.num_nodes / count
-        for i, item in enumerate(items):
-            for k, ridge in enumerate(RIDGES):
-                if ridge == 0 and count <= config.num_nodes:
-                    continue  # the peak at N = d: no equivalent is accurate there
-                problem = (item.mu, item.theta_sq, config.noise_variance)
-                profile = ridge_theory.risk(*problem, ridge, count)
-                equivalent[i, j, k] = profile.bias.sum() + profile.variance.sum()
-                wrong = ridge_theory.risk(*problem, ridge * count, count)
-                normalized[i, j, k] = wrong.bias.sum() + wrong.variance.sum()
-                if ridge > 0:
-                    sides[i, j, k] = ridge_theory.risk_bounds(*problem, ridge, count)
-    grid = ("curves_problem", "curves_num_samples", "curves_ridge")
+        if ridge == 0 and count < 1.3 * config.num_nodes:
+            continue
+        for array, regularization in ((risk, ridge), (wrong, ridge * count)):
+            profile = ridge_theory.risk(*teacher, regularization, count)
+            array[j] = np.asarray(profile.bias).sum() + np.asarray(profile.variance).sum()
+        if ridge > 0:
+            sides[j] = ridge_theory.risk_bounds(*teacher, ridge, count)
+    return risk, wrong, sides
+
+
+def _ridge_theory(items: list[Problem], config: Config) -> dict:
+    counts, lines = config.num_samples, line_samples(config)
+    shape, fine_shape = (
+        (len(items), len(RIDGES), len(counts)),
+        (len(items), len(RIDGES), len(lines)),
+    )
+    equivalent, normalized = np.zeros((2, *shape))
+    line, sides, band = np.zeros(fine_shape), np.zeros((*shape, 2)), np.zeros((*fine_shape, 2))
+    for i, item in enumerate(items):
+        for k, ridge in enumerate(RIDGES):
+            equivalent[i, k], normalized[i, k], sides[i, k] = _ridge_curve(
+                item, ridge, config, counts
+            )
+            line[i, k], _, band[i, k] = _ridge_curve(item, ridge, config, lines)
+    enough = [count >= 2 * config.num_nodes for count in counts]
+    noise, dim = config.noise_variance, config.num_nodes
+    exact = [
+        float(ridge_theory.ols_risk(noise, dim, count)) if ample else np.nan
+        for count, ample in zip(counts, enough, strict=True)
+    ]
+    naive = [
+        noise * dim / count if ample else np.nan
+        for count, ample in zip(counts, enough, strict=True)
+    ]
+    grid = ("curves_problem", "curves_ridge", "curves_num_samples")
+    fine = ("curves_problem", "curves_ridge", "curves_line")
     return {
         "curves_ridge_equivalent": (grid, equivalent),
         "curves_ridge_normalized": (grid, normalized),
         "curves_ridge_lower": (grid, sides[..., 0]),
         "curves_ridge_upper": (grid, sides[..., 1]),
-        "curves_ols": ("curves_num_samples", ols),
+        "curves_ridge_line": (fine, line),
+        "curves_ridge_line_lower": (fine, band[..., 0]),
+        "curves_ridge_line_upper": (fine, band[..., 1]),
+        "curves_ols": ("curves_num_samples", exact),
         "curves_ols_naive": ("curves_num_samples", naive),
     }
 
@@ -169,32 +215,39 @@ def _sgd_runs(
     which = {"curves_problem": np.arange(len(items))}
     pivot = part_samples(config)
 
-    def simulate(count: int) -> xr.Dataset:
-        # Part 0: both; 1: bias alone (no noise); 2: variance alone (start at the teacher).
-        parts = np.arange(3) if count == pivot else np.arange(1)
-
+    def simulate(count: int) -> np.ndarray:
         def one(params: dict, run_key: jax.Array) -> jax.Array:
-            i, part = params["curves_problem"], params["part"]
-            noisy = jnp.where(part == 1, 0.0, noise_std)
-            start = jnp.where(part == 2, targets[i], jnp.zeros_like(targets[i]))
+            i = params["curves_problem"]
+            return simulate_sgd(run_key, operators[i], targets[i], noise_std, sizes[i], count)
+
+        return repeat(f"curves-sgd-{count}", one, which, keys)["value"].values
+
+    def parted(params: dict, run_key: jax.Array) -> jax.Array:
+        # Part 0: bias alone (no noise); 1: variance alone (start at the teacher), of which single
+        # runs vary so much that a seed's value is the mean of two.
+        i, part = params["curves_problem"], params["part"]
+        noisy = jnp.where(part == 0, 0.0, noise_std)
+        start = jnp.where(part == 1, targets[i], jnp.zeros_like(targets[i]))
+
+        def once(one_key: jax.Array) -> jax.Array:
             return simulate_sgd(
-                run_key, operators[i], targets[i], noisy, sizes[i], count, theta0=start
+                one_key, operators[i], targets[i], noisy, sizes[i], pivot, theta0=start
             )
 
-        return repeat(f"curves-sgd-{count}", one, which | {"part": parts}, keys)
+        return jnp.mean(jax.vmap(once)(jax.random.split(run_key, 2)))
 
     def averaged(params: dict, run_key: jax.Array) -> jax.Array:
         i = params["curves_problem"]
         first = config.num_samples[0]
         return simulate_sgd(run_key, operators[i], targets[i], noise_std, slow[i], first, 0)
 
-    runs = {count: simulate(count)["value"] for count in config.num_samples}
-    both = np.stack([runs[count].sel(part=0).values for count in config.num_samples], axis=1)
+    both = np.stack([simulate(count) for count in config.num_samples], axis=1)
+    parts = repeat("curves-parts", parted, which | {"part": np.arange(2)}, keys)["value"]
     whole = repeat("curves-average", averaged, which, keys)["value"]
     return {
         "curves_sgd_risk": (("curves_problem", "curves_num_samples", "seed"), both),
-        "curves_bias_risk": (("curves_problem", "seed"), runs[pivot].sel(part=1).values),
-        "curves_variance_risk": (("curves_problem", "seed"), runs[pivot].sel(part=2).values),
+        "curves_bias_risk": (("curves_problem", "seed"), parts.sel(part=0).values),
+        "curves_variance_risk": (("curves_problem", "seed"), parts.sel(part=1).values),
         "curves_average_risk": (("curves_problem", "seed"), whole.values),
     }
 

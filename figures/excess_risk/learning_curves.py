@@ -20,9 +20,6 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
             _sgd(axes[0, column], at)
             _ridge(axes[1, column], at)
             axes[0, column].set_title(str(name).replace("_", " "), fontsize=9)
-            axes[1, column].set_xticks(at.curves_num_samples.values)
-            axes[1, column].set_xticklabels(at.curves_num_samples.values, rotation=45)
-            axes[1, column].minorticks_off()
             axes[1, column].set_xlabel("samples $N$")
         axes[0, 0].set_ylabel("excess risk $R$ of SGD")
         axes[1, 0].set_ylabel("excess risk $R$ of ridge")
@@ -40,54 +37,52 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
 
 
 def _sgd(axes: Axes, at: xr.Dataset) -> None:
-    samples = at.curves_num_samples.values
+    line = at.curves_line.values
     axes.fill_between(
-        samples,
-        at.curves_sgd_lower,
-        at.curves_sgd_upper,
+        line,
+        at.curves_sgd_line_lower,
+        at.curves_sgd_line_upper,
         color=COLORS[0],
         alpha=0.13,
         lw=0,
         label="bounds",
     )
-    axes.plot(samples, at.curves_sgd_exact, label="exact")
-    for part, line in (("bias", "--"), ("variance", ":")):
-        axes.plot(
-            samples,
-            at.curves_sgd_part.sel(curves_part=part),
-            line,
-            color=COLORS[0],
-            lw=1.1,
-            label=part,
-        )
+    axes.plot(line, at.curves_sgd_line.sum("curves_part"), label="exact")
+    for part, dashes in (("bias", "--"), ("variance", ":")):
+        values = at.curves_sgd_line.sel(curves_part=part)
+        axes.plot(line, values, dashes, color=COLORS[0], lw=1.1, label=part)
     mean, error = mean_and_error(at.curves_sgd_risk)
-    axes.errorbar(samples, mean, error, fmt="o", ms=4, color="black", label="simulated", zorder=5)
-    axes.set(xscale="log", yscale="log")
+    axes.errorbar(
+        at.curves_num_samples.values,
+        mean,
+        error,
+        fmt="o",
+        ms=4,
+        color="black",
+        label="simulated",
+        zorder=5,
+    )
+    axes.set(xscale="log", yscale="log", ylim=(3e-3, 10))
 
 
 def _ridge(axes: Axes, at: xr.Dataset) -> None:
+    line = at.curves_line.values
     samples = at.curves_num_samples.values
     for color, ridge in zip(COLORS[1:], at.curves_ridge.values, strict=False):
         one = at.sel(curves_ridge=ridge)
+        label = f"$\\lambda={ridge:g}$" if ridge else r"$\lambda=0$, $N>1.3\,d$"
         if ridge > 0:
             axes.fill_between(
-                samples,
-                one.curves_ridge_lower,
-                one.curves_ridge_upper,
+                line,
+                one.curves_ridge_line_lower,
+                one.curves_ridge_line_upper,
                 color=color,
                 alpha=0.13,
                 lw=0,
             )
-        label = f"$\\lambda={ridge:g}$" if ridge else r"$\lambda=0$, $N>d$"
-        axes.plot(
-            samples,
-            one.curves_ridge_equivalent,
-            color=color,
-            label=label,
-        )
+        axes.plot(line, one.curves_ridge_line, color=color, label=label)
         mean, error = mean_and_error(one.curves_ridge_risk, "design")
         shown = np.isfinite(one.curves_ridge_equivalent.values)
-        dots = "simulated" if ridge == at.curves_ridge.values[-1] else None
         axes.errorbar(
             samples[shown],
             mean.values[shown],
@@ -96,6 +91,6 @@ def _ridge(axes: Axes, at: xr.Dataset) -> None:
             ms=4,
             color=color,
             zorder=5,
-            label=dots,
+            label="simulated" if ridge == at.curves_ridge.values[-1] else None,
         )
-    axes.set(xscale="log", yscale="log")
+    axes.set(xscale="log", yscale="log", ylim=(3e-3, 3))

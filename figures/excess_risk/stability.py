@@ -49,7 +49,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
         axes[0].set_ylabel("excess risk $R$ of the tail average")
         axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     caption = (
-        "Risk of tail-averaged SGD (N = 256) against the step size. Lines: exact, up to 0.98 of the "
+        "Risk of tail-averaged SGD (N = 128) against the step size. Lines: exact, up to 0.98 of the "
         "limit; dots: simulated, to half of it, ±2 standard errors (nearer the limit single runs are "
         "so heavy-tailed that a mean says little). The exact limit, where the mean-square recursion "
         "has spectral radius 1, lies below the familiar 2/tr M."

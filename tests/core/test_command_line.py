@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from boundlab import Claim, Evidence, Kind, Source, registry
+from boundlab import Claim, Evidence, Kind, Source, registry, results
 from boundlab import __main__ as command_line
 from boundlab.experiment import Study
 
@@ -149,6 +149,7 @@ def test_figures(tmp_path: Path) -> None:
         (["run", "toy", "--presett", "quick"], "presett"),
         (["run", "toy", "--preset", "huge"], "huge"),
         (["run", "toy", "--seed", "-1"], "seed"),
+        (["run", "toy", "--seed", str(2**32)], "seed"),
         (["run", "toy", "--seed", "many"], "seed"),
         (["verify", "--false-alarm-rate", "2"], "false_alarm_rate"),
         (["list", "--all"], "all"),
@@ -209,3 +210,29 @@ def test_the_installed_command_answers() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "excess_risk" in done.stdout
+
+
+def test_the_last_preset_counts_and_changes_are_named(tmp_path: Path) -> None:
+    assert _call("run", "toy", "--preset", "smoke", "--preset", "paper") == 0
+    (path,) = (tmp_path / "results").glob("*.nc")
+    dataset = results.load(path)
+    assert path.name.startswith("toy-paper-seed0")
+    assert dataset.sizes["seed"] == 200
+    assert _call("run", "toy", "--preset=smoke", "--num-seeds", "7") == 0
+    assert list((tmp_path / "results").glob("toy-smoke-changed-seed0-*.nc"))
+
+
+def test_a_folder_named_like_a_study_is_a_folder(tmp_path: Path) -> None:
+    assert _call("run", "--out", "toy") == 0
+    assert list((tmp_path / "toy").glob("toy-quick-seed0-*.nc"))
+
+
+def test_an_unexpected_fault_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def broken(*_: object) -> int:
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr(command_line, "_dispatch", broken)
+    assert _call("verify") == 70
+    assert "inside" in capsys.readouterr().err

@@ -68,7 +68,9 @@ def test_interval_is_the_set_that_neither_test_rejects() -> None:
 
 
 def test_tiny_skewness_is_continuous() -> None:
-    base = statistics.Summary(np.array([0.0]), np.array([1.0]), np.array([0.0]), 100)
+    base = statistics.Summary(
+        np.zeros(1), np.ones(1), np.zeros(1), 100, np.zeros(1, bool), np.zeros(1, bool)
+    )
     for skewness in (1e-8, 1e-5, 1e-3):
         low, high = statistics.interval(base._replace(skewness=np.array([skewness])), 1e-4)
         straight = statistics.interval(base, 1e-4)

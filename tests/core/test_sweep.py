@@ -1,7 +1,10 @@
 """`sweep` on one device: values, layout, precision and cost."""
 
+import importlib.machinery
 import io
 import sys
+import types
+from unittest.mock import MagicMock
 
 import chex
 import jax
@@ -265,6 +268,22 @@ def test_bar_begins_at_what_is_done(keys, monkeypatch, tmp_path):
     text = screen.getvalue()
     assert "3/7" in text
     assert "0/7" not in text
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_one_bar_in_a_notebook(keys, monkeypatch, capfd, widgets):
+    display = pytest.importorskip("IPython.display")
+    shown = []
+    monkeypatch.setattr(display, "display", lambda one: shown.append(one))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    module = types.ModuleType("ipywidgets")  # stands for the library, which needs a notebook
+    module.__spec__ = importlib.machinery.ModuleSpec("ipywidgets", None) if widgets else None
+    module.Output = MagicMock
+    monkeypatch.setitem(sys.modules, "ipywidgets", module if widgets else None)
+    sweep(lambda params, key: jax.random.normal(key), {}, keys, batch_size=3)
+    assert any("7/7" in getattr(one, "text", "") for one in shown) == widgets
+    assert len([one for one in shown if isinstance(one, MagicMock)]) == int(widgets)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_silent_where_stderr_is_no_terminal(keys, capfd):

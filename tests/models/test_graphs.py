@@ -118,6 +118,7 @@ def test_a_graph_made_directly_is_checked_and_sorted():
         ({"splits": {"train": np.array([3])}}, r"splits\['train'\]: got 3"),
         ({"splits": {"train": [[1], [1, 2]]}}, r"splits\['train'\]: got a list"),
         ({"splits": [1]}, "splits: got a list"),
+        ({"class_names": None}, "class_names: got a NoneType"),
     ],
 )
 def test_a_graph_made_wrongly_is_refused(fields, match):

@@ -31,9 +31,11 @@ def test_published_step_is_inside_the_published_condition() -> None:
     assert 0 < learning_curves.published_step(mu) < 1 / (3 * 0.8)
 
 
-def test_the_middle_sample_size_is_simulated_in_parts() -> None:
-    assert learning_curves.part_samples(Config(num_samples=(30, 50, 128, 256))) == 128
-    assert learning_curves.part_samples(Config(num_samples=(30,))) == 30
+def test_lines_reach_beyond_the_simulated_sizes() -> None:
+    lines = learning_curves.line_samples(Config(num_samples=(30, 50, 128)))
+    assert lines == sorted(set(lines))
+    assert lines[0] == 15
+    assert lines[-1] == 512
 
 
 def test_spectral_radius_of_one_direction_by_hand() -> None:

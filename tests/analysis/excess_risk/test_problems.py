@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import xarray as xr
+
 from boundlab.analysis.excess_risk.config import PRESETS, Config
 from boundlab.analysis.excess_risk.problems import (
     case_labels,

@@ -130,12 +130,12 @@ def spectrum(covariance: Numbers) -> Spectrum:
     return Spectrum(values[::-1], vectors[:, ::-1])
 
 
-def _rounding(values: Numbers) -> Float[Array, ""]:
+def _rounding(values: Any) -> Float[Array, ""]:
     """Size of eigenvalues that stand for 0, given all of them."""
     return 4 * len(values) * jnp.finfo(jnp.float64).eps * jnp.max(jnp.abs(values))
 
 
-def _check_not_negative(name: str, values: Numbers) -> None:
+def _check_not_negative(name: str, values: Any) -> None:
     """`values`: the eigenvalues of a matrix, ascending."""
     if values[0] < -_rounding(values):
         raise fail(name, f"an eigenvalue of {values[0]:g}", "a positive semi-definite matrix")

@@ -38,5 +38,5 @@ def test_anything_but_one_typed_key_is_refused(key, bad):
 
 
 def test_another_config_is_refused(key):
-    with pytest.raises(ValueError, match=r"^config: got a dict, expected a Config"):
-        STUDY.run({}, key)
+    with pytest.raises(ValueError, match=r"^config: got a str, expected a Config"):
+        STUDY.run("smoke", key)

@@ -59,25 +59,40 @@ def num_seeds(config: Config) -> int:
     return max(config.num_seeds // 32, 64)
 
 
-def _best(
-    mu: np.ndarray, teacher: np.ndarray, noise: float, count: int
-) -> tuple[float, float, float, float]:
-    """Best step size and λ ≥ 0, and the risks at them."""
+def _best_sgd(mu: np.ndarray, teacher: np.ndarray, noise: float, count: int) -> tuple[float, float]:
+    """Best step size, and the risk at it."""
     step = float(sgd_theory.best_step_size(mu, teacher, noise, count))
+    profile = sgd_theory.tail_averaged_risk(mu, teacher, noise, step, count)
+    return step, float(profile.bias.sum() + profile.variance.sum())
+
+
+def _best_ridge(
+    mu: np.ndarray, teacher: np.ndarray, noise: float, count: int
+) -> tuple[float, float]:
+    """Best λ ≥ 0, and the risk at it."""
     ridge = float(ridge_theory.best_ridge(mu, teacher, noise, count))
-    descent = sgd_theory.tail_averaged_risk(mu, teacher, noise, step, count)
-    regression = ridge_theory.risk(mu, teacher, noise, ridge, count)
-    risks = (float(part.bias.sum() + part.variance.sum()) for part in (descent, regression))
-    return step, ridge, *risks
+    profile = ridge_theory.risk(mu, teacher, noise, ridge, count)
+    return ridge, float(profile.bias.sum() + profile.variance.sum())
 
 
 @float64
 def _tuned(dim: int) -> xr.Dataset:
     mu = spectrum(dim, TAIL)
-    found = [[_best(mu, teacher, NOISE, count) for count in SAMPLES] for teacher in teachers(mu)]
-    step, ridge, sgd_risk, ridge_risk = np.moveaxis(np.array(found), -1, 0)
+    step, sgd_risk, ridge, ridge_risk = np.moveaxis(
+        np.array(
+            [
+                [
+                    (*_best_sgd(mu, teacher, NOISE, n), *_best_ridge(mu, teacher, NOISE, n))
+                    for n in SAMPLES
+                ]
+                for teacher in teachers(mu)
+            ]
+        ),
+        -1,
+        0,
+    )
     alone = spectrum(dim, 0.0)
-    spike_only = [_best(alone, teachers(alone)[0], NOISE, count)[-1] for count in SIMULATED]
+    spike_only = [_best_ridge(alone, teachers(alone)[0], NOISE, n)[1] for n in SIMULATED]
     return xr.Dataset(
         {
             "comparison_spiked_step": (GRID, step, {"long_name": "best step size γ"}),
@@ -137,8 +152,8 @@ def _stated() -> xr.Dataset:
     ratios = []
     for tail, noise, count in STATED:
         mu = spectrum(STATED_DIM, tail)
-        _, _, sgd_risk, ridge_risk = _best(mu, teachers(mu)[0], noise, count)
-        ratios.append(ridge_risk / sgd_risk)
+        problem = (mu, teachers(mu)[0], noise, count)
+        ratios.append(_best_ridge(*problem)[1] / _best_sgd(*problem)[1])
     note = {"units": f"{STATED_DIM} directions", "long_name": "best ridge / best SGD risk"}
     return xr.Dataset(
         {

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape, fail
@@ -19,7 +20,8 @@ def as_operator(operator: Any) -> jax.Array:
     """`operator` as a float32 or float64 array (n, n) or (n,), or a `ValueError` that names it."""
     accepted = "float32 or float64 numbers, (n, n), or (n,) for a diagonal operator"
     try:
-        array = jnp.asarray(operator)
+        with np.errstate(over="ignore"):
+            array = jnp.asarray(operator)
     except (TypeError, ValueError) as error:
         got = f"values of type {getattr(operator, 'dtype', type(operator).__name__)}"
         raise fail("operator", got, accepted) from error
@@ -31,6 +33,15 @@ def as_operator(operator: Any) -> jax.Array:
         check_shape("operator", array, (None, None), "or (n,) for a diagonal one")
         check_shape("operator", array, (array.shape[0],) * 2, "a square matrix")
     check_number("operator", operator)
+    check_number("operator", array, why=f"in {array.dtype}")
+    return array
+
+
+def as_numbers(name: str, value: Any, dtype: Any) -> jax.Array:
+    """Checked numbers as an array of the operator's `dtype`, in which they must be finite too."""
+    with np.errstate(over="ignore"):
+        array = jnp.asarray(value, dtype)
+    check_number(name, array, why=f"in {dtype}, the type of operator")
     return array
 
 

@@ -14,7 +14,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape, fail
-from boundlab.models.gaussian_signals import aggregate, as_operator, pull_back, relu_risk
+from boundlab.models.gaussian_signals import (
+    aggregate,
+    as_numbers,
+    as_operator,
+    pull_back,
+    relu_risk,
+)
 from boundlab.typing import Count, Numbers, Scalar
 
 READINGS = ("signal", "node")
@@ -75,10 +81,10 @@ def simulate_ridge(
         return _simulate(
             key,
             operator,
-            jnp.asarray(theta_star, dtype),
-            jnp.asarray(noise_std, dtype),
-            jnp.asarray(ridge, dtype),
-            jnp.sqrt(jnp.asarray(feature_spectrum, dtype)),
+            as_numbers("theta_star", theta_star, dtype),
+            as_numbers("noise_std", noise_std, dtype),
+            as_numbers("ridge", ridge, dtype),
+            jnp.sqrt(as_numbers("feature_spectrum", feature_spectrum, dtype)),
             num_samples=int(num_samples),
             reading=reading,
         )
@@ -110,9 +116,9 @@ def simulate_relu_ridge(
         return _simulate_relu(
             key,
             operator,
-            jnp.asarray(theta_star, dtype),
-            jnp.asarray(noise_std, dtype),
-            jnp.asarray(ridge, dtype),
+            as_numbers("theta_star", theta_star, dtype),
+            as_numbers("noise_std", noise_std, dtype),
+            as_numbers("ridge", ridge, dtype),
             num_samples=int(num_samples),
         )
 

@@ -19,7 +19,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape
-from boundlab.models.gaussian_signals import aggregate, as_operator, relu_risk, squared_norm
+from boundlab.models.gaussian_signals import (
+    aggregate,
+    as_numbers,
+    as_operator,
+    relu_risk,
+    squared_norm,
+)
 from boundlab.typing import Count, Numbers, Scalar
 
 ALGORITHMS = ("linear", "glmtron", "relu")
@@ -87,10 +93,10 @@ def simulate_sgd(
         return _simulate(
             key,
             operator,
-            jnp.asarray(theta_star, dtype),
-            jnp.asarray(noise_std, dtype),
-            jnp.asarray(step_size, dtype),
-            jnp.asarray(theta0, dtype),
+            as_numbers("theta_star", theta_star, dtype),
+            as_numbers("noise_std", noise_std, dtype),
+            as_numbers("step_size", step_size, dtype),
+            as_numbers("theta0", theta0, dtype),
             num_samples=int(num_samples),
             tail_start=int(tail_start),
             algorithm=algorithm,

@@ -196,6 +196,14 @@ def test_float32_ignores_the_x64_setting(key, operator, theta_star):
     ("change", "match"),
     [
         ({"operator": np.full((6, 6), np.nan)}, "operator: got nan"),
+        (
+            {"operator": np.eye(6, dtype=np.float32), "theta_star": np.full(6, 1e300)},
+            "theta_star: got inf.*float32",
+        ),
+        (
+            {"operator": np.eye(6, dtype=np.float32), "noise_std": 1e300},
+            "noise_std: got inf.*float32",
+        ),
         ({"operator": None}, "operator: got"),
         ({"operator": "G"}, "operator: got"),
         ({"operator": np.zeros((0, 0))}, "operator: got shape"),

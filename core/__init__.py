@@ -21,9 +21,6 @@ __version__ = "0.1.0"
 # is imported. Only the command line uses that cache, and only it may decide for the process.
 if Path(sys.argv[0]).stem == "boundlab" or sys.orig_argv[1:3] == ["-m", "boundlab"]:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Sweeps keep the cores busy by themselves; OpenBLAS threads on small matrices only wait for
-    # each other (20 times slower for eigh at n = 128 on two cores).
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # One device a core, so that a sweep keeps them all busy (up to 8: batches are a device's).
     if "XLA_FLAGS" not in os.environ:
         cores = min(os.cpu_count() or 1, 8)

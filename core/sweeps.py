@@ -27,6 +27,7 @@ from boundlab.blocks import (
 from boundlab.checkpoints import Log, Variable
 from boundlab.checks import check_integer, fail
 from boundlab.entries import trace_entry
+from boundlab.precision import one_blas_thread
 from boundlab.sweep_arguments import (
     check_checkpoint,
     check_grid,
@@ -123,6 +124,7 @@ def sweep(
     step = per_device * devices.size
     results = [np.empty((total, *v.shape), v.dtype) for v in entry.variables]
     with contextlib.ExitStack() as stack:
+        stack.enter_context(one_blas_thread())
         log, done = None, 0
         if path is not None:
             run = {

@@ -263,11 +263,18 @@ def _ridge_runs(items: list[Problem], config: Config, key: jax.Array, repeat: Re
         def one(params: dict, run_key: jax.Array) -> jax.Array:
             i = params["curves_problem"]
 
-            def at(ridge: jax.Array) -> jax.Array:
-                risk = simulate_ridge(run_key, operators[i], targets[i], noise_std, ridge, count)
+            def at(design_key: jax.Array, ridge: jax.Array) -> jax.Array:
+                risk = simulate_ridge(
+                    design_key, operators[i], targets[i], noise_std, ridge, count
+                )
                 return risk.bias + risk.variance
 
-            return jax.vmap(at)(ridges)  # one eigendecomposition serves every ridge
+            def once(design_key: jax.Array) -> jax.Array:
+                # One eigendecomposition serves every ridge.
+                return jax.vmap(at, in_axes=(None, 0))(design_key, ridges)
+
+            # A value is the mean over two designs: single ones vary as much as the claim resolves.
+            return jnp.mean(jax.lax.map(once, jax.random.split(run_key)), axis=0)
 
         which = {"curves_problem": np.arange(len(items))}
         return repeat(f"curves-ridge-{count}", one, which, keys)["value"].values

@@ -84,7 +84,6 @@ PRESETS = {
         num_samples=(30, 128),
         structure_nodes=128,
         structure_samples=256,
-        spiked_dim=1024,
         citation_nodes=64,
         citation_samples=(32, 128),
         citation_seeds=128,

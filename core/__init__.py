@@ -21,10 +21,13 @@ __version__ = "0.1.0"
 # is imported. Only the command line uses that cache, and only it may decide for the process.
 if Path(sys.argv[0]).stem == "boundlab" or sys.orig_argv[1:3] == ["-m", "boundlab"]:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # One device a core, so that a sweep keeps them all busy (up to 8: batches are a device's).
+    # One device a core, so that a sweep keeps them all busy (up to 8: batches are a device's); and a
+    # lower level of optimisation, which compiles a third faster and runs as fast here.
     if "XLA_FLAGS" not in os.environ:
         cores = min(os.cpu_count() or 1, 8)
-        os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={cores}"
+        os.environ["XLA_FLAGS"] = (
+            f"--xla_force_host_platform_device_count={cores} --xla_backend_optimization_level=1"
+        )
 
 from boundlab.versions import refuse_known_bad
 

@@ -13,7 +13,7 @@ RIDGE = "citation_ridge_simulated"
 CLAIMS = (
     Claim(
         id="citation-sgd",
-        source=Source("derived", "second-moment recursion on the spectrum of Cora"),
+        source=Source("derived", "docs/excess_risk.md#cora"),
         statement=r"Cora: simulated risk of SGD through the dense $G$ = exact risk",
         kind=Kind.EQUAL,
         check=means_against(
@@ -32,7 +32,7 @@ CLAIMS = (
         source=Source(
             "simon2023eigenlearning", "deterministic equivalent, on the spectrum of Cora"
         ),
-        statement=r"Cora: simulated risk of tuned ridge = deterministic equivalent, to 2 %",
+        statement=r"Cora: simulated risk of tuned ridge = its equivalent, to 2 %",
         kind=Kind.EQUAL,
         check=means_against(RIDGE, "citation_ridge_theory", "citation_design", tolerance=0.02),
         control=means_against(RIDGE, "citation_ridge_blind", "citation_design", tolerance=0.02),

@@ -131,8 +131,7 @@ CLAIMS = (
         id="bayes-floor",
         source=Source("derived", PAGE),
         statement=(
-            r"$\theta^*\sim N(0,\tau^2 I)$: ridge at $\lambda=\sigma^2/\tau^2$ has less risk than "
-            r"SGD at any step size"
+            r"$\theta^*\sim N(0,\tau^2 I)$: ridge at $\lambda=\sigma^2/\tau^2$ beats every SGD"
         ),
         kind=Kind.ORDER,
         check=paired("comparison_floor_ridge", "comparison_floor_sgd", "design"),
@@ -145,10 +144,7 @@ CLAIMS = (
     Claim(
         id="bayes-floor-exact",
         source=Source("derived", PAGE),
-        statement=(
-            r"isotropic prior, any spectrum, noise, step size and window: $R_{SGD}\geq 0.99\,"
-            r"R_{ridge}(\lambda=\sigma^2/\tau^2)$"
-        ),
+        statement=(r"isotropic prior, any $\mu,\sigma,\gamma,N,s$: $R_{SGD}\geq 0.99\,R_{ridge}$"),
         kind=Kind.LOWER,
         check=values_against((("comparison_floor_ratio", "comparison_floor_bound"),)),
         control=values_against((("comparison_spiked_handicap", "comparison_floor_bound"),)),

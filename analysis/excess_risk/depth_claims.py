@@ -128,7 +128,7 @@ def _simulated(*, real_depth: bool) -> Callable[[xr.Dataset], Evidence]:
 CLAIMS = (
     Claim(
         id="depth-rank",
-        source=Source("derived", "an exponential family in L"),
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
         statement=r"$\mathrm{PR}_{L}$ is non-increasing in the depth $L$",
         kind=Kind.UPPER,
         check=_rank,
@@ -139,7 +139,7 @@ CLAIMS = (
     ),
     Claim(
         id="depth-function-monotone",
-        source=Source("derived", "over-smoothing of a fixed function"),
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
         statement=r"fixed function: the risk of SGD is non-decreasing over $L = 1, 2, 4, 8$",
         kind=Kind.UPPER,
         check=_rising("function"),
@@ -150,8 +150,8 @@ CLAIMS = (
     ),
     Claim(
         id="depth-weights-monotone",
-        source=Source("derived", "a fixed θ* on smoother features"),
-        statement=r"$G=(I+S)/2$, fixed $\theta^*$: the risk of SGD is non-increasing in the depth $L$",
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
+        statement=r"$G=(I+S)/2$, fixed $\theta^*$: SGD\'s risk is non-increasing in $L$",
         kind=Kind.UPPER,
         check=_falling("weights"),
         control=_falling("function"),
@@ -161,7 +161,7 @@ CLAIMS = (
     ),
     Claim(
         id="depth-limit",
-        source=Source("derived", "one direction is left as L → ∞"),
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
         statement=r"$L\to\infty$: $R = (1-p_1) + (\sigma^2+1-p_1)V_1 + p_1\,\mathrm{bias}_1$",
         kind=Kind.IDENTITY,
         check=_limit("depth_limit_formula"),
@@ -172,7 +172,7 @@ CLAIMS = (
     ),
     Claim(
         id="depth-ridge",
-        source=Source("derived", "least squares is blind to the graph"),
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
         statement=r"tuned ridge at $N=2d$ stays $\leq 1.01\,\sigma^2 d/(N-d-1)$ at every depth",
         kind=Kind.UPPER,
         check=_ridge_capped,
@@ -183,7 +183,7 @@ CLAIMS = (
     ),
     Claim(
         id="depth-simulated",
-        source=Source("derived", "second-moment recursion on the spectrum of G^L"),
+        source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
         statement=r"SGD through the real $G^L$: simulated risk = exact risk",
         kind=Kind.EQUAL,
         check=_simulated(real_depth=True),

@@ -89,7 +89,7 @@ CLAIMS = (
     Claim(
         id="published-lower",
         source=Source("zou2023benign", "Theorem 2.2, on R"),
-        statement=r"average of all iterates: the lower bound with constants 1/100 and 1/50",
+        statement=r"all iterates averaged: $E\,R\geq$ the form with constants 1/100, 1/50",
         kind=Kind.LOWER,
         check=means_against("curves_average_risk", "curves_published_lower"),
         control=means_against("curves_average_risk", "curves_published_no_constants"),

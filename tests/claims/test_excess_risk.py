@@ -1,6 +1,8 @@
 """Every claim of the excess-risk study, with its control, at the smoke preset."""
 
+import base64
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,4 +71,8 @@ def test_figures_are_labelled(excess_risk_smoke: xr.Dataset) -> None:
 
 @pytest.mark.parametrize("claim", STUDY.claims, ids=lambda claim: claim.id)
 def test_statements_can_be_drawn(claim: Claim) -> None:
-    assert mathtext(claim.statement).startswith("data:image/svg+xml")
+    image = mathtext(claim.statement)
+    assert image.startswith("data:image/svg+xml")
+    picture = base64.b64decode(image.split(",")[1]).decode()
+    width = float(re.search(r'width="([0-9.]+)pt"', picture)[1])
+    assert width < 340, "too long for one line of the report"

@@ -120,3 +120,12 @@ def test_every_claim_names_its_formula_its_page_and_its_test() -> None:
                     if line.startswith("#")
                 ]
                 assert anchor in headings, claim.source.place
+
+
+def test_readme_is_short_and_lists_every_claim_of_the_study() -> None:
+    import boundlab
+
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) < 120
+    for claim in boundlab.study("excess_risk").claims:
+        assert f"| `{claim.id}` | {claim.kind} |" in text

@@ -5,6 +5,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from boundlab.figures.style import COLORS, mean_and_error, style
 
@@ -19,7 +20,11 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
             at = dataset.sel(curves_problem=name)
             _sgd(axes[0, column], at)
             _ridge(axes[1, column], at)
-            axes[0, column].set_title(str(name).replace("_", " "), fontsize=9)
+            title = str(name).replace("normalized_adjacency", "(I + S)/2")
+            axes[0, column].set_title(title.replace("laplacian", "L + I"))
+            axes[1, column].xaxis.set_major_locator(LogLocator(4))
+            axes[1, column].xaxis.set_major_formatter(ScalarFormatter())
+            axes[1, column].xaxis.set_minor_formatter(NullFormatter())
             axes[1, column].set_xlabel("samples $N$")
         axes[0, 0].set_ylabel("excess risk $R$ of SGD")
         axes[1, 0].set_ylabel("excess risk $R$ of ridge")

@@ -48,10 +48,13 @@ def _simulated_floor(
     """Both algorithms on the same teacher, drawn from N(0, I) anew in every run."""
     graphs = graph_pair(graph_key, config.num_nodes, config.degree)
     items = [problem(name, graph, "laplacian") for name, graph in graphs.items()]
-    limits = np.array([float(sgd_theory.stability_limit(item.mu)) for item in items])
     operators, limits, fractions = (
         jnp.asarray(x, dtype=float)
-        for x in (np.stack([item.operator for item in items]), limits, FRACTIONS)
+        for x in (
+            np.stack([item.operator for item in items]),
+            [float(sgd_theory.stability_limit(item.mu)) for item in items],
+            FRACTIONS,
+        )
     )
     noise = config.noise_variance
     count = config.num_samples[0]

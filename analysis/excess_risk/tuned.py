@@ -5,6 +5,7 @@ Theory only. Symbols: μ_i eigenvalues of M, θ* teacher, σ² noise variance, N
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from boundlab.theory.excess_risk import ridge, sgd
@@ -32,7 +33,8 @@ def best_sgd_risk(
         return profile.bias.sum(), profile.variance.sum()
 
     over_teachers = jax.vmap(run, in_axes=(None, 0))
-    bias, variance = jax.vmap(over_teachers, in_axes=(0, None))(limit * FRACTIONS, theta_sq)
+    steps = jnp.asarray(limit * FRACTIONS)
+    bias, variance = jax.vmap(over_teachers, in_axes=(0, None))(steps, jnp.asarray(theta_sq))
     total = np.asarray(bias)[:, :, None] + np.asarray(variance)[:, :, None] * noise_variance
     best = np.clip(total.argmin(axis=0), 1, len(FRACTIONS) - 2)
     left, middle, right = (
@@ -61,7 +63,7 @@ def best_ridge_risk(
     rows = len(mu)
     places = np.arange(-(-rows // ROWS) * ROWS) % rows
     parts = [
-        jax.vmap(tuned)(mu[index], theta_sq[index], noise_variance[index])
+        jax.vmap(tuned)(*(jnp.asarray(x[index]) for x in (mu, theta_sq, noise_variance)))
         for index in places.reshape(-1, ROWS)
     ]
     return np.concatenate([np.asarray(part) for part in parts])[:rows]

@@ -28,7 +28,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
         axes[1, 0].set_ylabel(r"noise variance $\sigma^2$")
         bar = figure.colorbar(mesh, ax=axes[1], label="best ridge / best SGD risk", extend="both")
         ticks = [0.5, 0.7, 1.0, 1.4, 2.0]
-        bar.set_ticks(np.log2(ticks), labels=[f"{value:g}" for value in ticks])
+        bar.set_ticks(np.log2(ticks).tolist(), labels=[f"{value:g}" for value in ticks])
     caption = (
         "SGD at its best step size against ridge at its best λ ≥ 0, on one eigenvalue 1 above a flat "
         "tail of total mass T; risks R without ½, signal power 1. Above: risk over N at T = 1, "

@@ -80,7 +80,8 @@ def _phase(dataset: xr.Dataset) -> Any:
     import matplotlib.pyplot as plt
     from matplotlib.colors import TwoSlopeNorm
 
-    ratio = np.log2(dataset["structure_sgd_risk"] / dataset["structure_ridge_risk"])
+    risks = dataset["structure_sgd_risk"] / dataset["structure_ridge_risk"]
+    ratio = risks.copy(data=np.log2(risks.values))
     alignment, noise = dataset["structure_alignment"].values, dataset["structure_noise"].values
     # SGD wins by little and loses by much: each side gets half of the colours.
     lowest, highest = min(float(ratio.min()), -0.1), max(float(ratio.max()), 0.1)
@@ -89,11 +90,10 @@ def _phase(dataset: xr.Dataset) -> Any:
     figure, axes = plt.subplots(
         len(graphs), len(operators), figsize=(9.0, 4.6), sharex=True, sharey=True
     )
-    mesh = None
     for row, graph in zip(axes, graphs, strict=True):
         for axis, operator in zip(row, operators, strict=True):
-            values = ratio.sel(structure_pair=graph, structure_operator=operator)
-            values = values.transpose("structure_noise", "structure_alignment").values
+            shown = ratio.sel(structure_pair=graph, structure_operator=operator)
+            values = shown.transpose("structure_noise", "structure_alignment").values
             mesh = axis.pcolormesh(alignment, noise, values, cmap="RdBu_r", norm=norm)
             axis.contour(alignment, noise, values, levels=[0.0], colors="black", linewidths=1.0)
             axis.set_yscale("log")

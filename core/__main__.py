@@ -40,7 +40,7 @@ class Options:
     fresh: bool = False
     """Draw a new seed instead of the fixed one."""
     x64: bool = True
-    """Simulate in float64; with --no-x64 in float32. Theory is float64 always."""
+    """Simulate in float64; --no-x64 sets the dtype of a study's config to float32."""
     out: Path = Path("results")
     """Folder for results, figures and the report."""
     progress: bool = True
@@ -210,12 +210,16 @@ def _results(options: Options, config: Any, console: Console) -> list[tuple[Any,
     jobs = []
     for item in (study(name) for name in dict.fromkeys(names)):
         preset = item.presets[options.preset]
+        chosen = preset if config is None else config
+        if not options.x64:
+            if not hasattr(chosen, "dtype"):
+                raise ValueError(f"x64: {item.name} has no dtype to set, expected --x64")
+            chosen = dataclasses.replace(chosen, dtype="float32")
         path = run_and_save(
             item,
-            preset if config is None else config,
-            preset=options.preset if config in (None, preset) else f"{options.preset}-changed",
+            chosen,
+            preset=options.preset if chosen == preset else f"{options.preset}-changed",
             seed=options.seed,
-            double=options.x64,
             folder=options.out,
             progress=options.progress,
             report=_teller(console),

@@ -56,13 +56,12 @@ class Study:
         *,
         checkpoint: str | Path | None = None,
         progress: bool = False,
-        double: bool = True,
     ) -> xr.Dataset:
         """Run the experiment and return its dataset.
 
         `config` is one of `presets` or another of that class; `key` = jax.random.key(seed).
         `checkpoint`: folder for the logs of the sweeps, from which an interrupted run resumes.
-        `double`: run all in float64 (default); otherwise simulations use float32, theory float64.
+        Everything runs with x64 on, so that theory is float64; simulations state their own precision.
         """
         expected = type(self.presets["quick"])
         if not isinstance(config, expected):
@@ -74,9 +73,7 @@ class Study:
             path = None if folder is None else folder / f"{name}.sweep"
             return sweep(*args, checkpoint=path, progress=progress, **kwargs)
 
-        with one_blas_thread(), jax.enable_x64(double), jax.default_matmul_precision("highest"):
+        with one_blas_thread(), jax.enable_x64(True), jax.default_matmul_precision("highest"):
             dataset = self.experiment(config, key, repeat)
         fields = dataclasses.asdict(config)  # type: ignore[call-overload]
-        return dataset.assign_attrs(
-            study=self.name, config=json.dumps(fields, sort_keys=True), double=int(double)
-        )
+        return dataset.assign_attrs(study=self.name, config=json.dumps(fields, sort_keys=True))

@@ -22,14 +22,12 @@ SEAL = b"\nboundlab result, sha256 "
 PROVENANCE = "provenance"  # one JSON text: netCDF has no booleans, None or dicts
 
 
-def result_path(
-    folder: Path, study: Study, config: Hashable, *, preset: str, seed: int, double: bool
-) -> Path:
+def result_path(folder: Path, study: Study, config: Hashable, *, preset: str, seed: int) -> Path:
     """Where the result of this run belongs. Other settings or other code give another name, so that
     nothing is overwritten and no stale result is taken for a fresh one.
     """
     fields = dataclasses.asdict(config)  # type: ignore[call-overload]
-    identity = json.dumps([study.name, fields, seed, double, source_digest()], sort_keys=True)
+    identity = json.dumps([study.name, fields, seed, source_digest()], sort_keys=True)
     digest = hashlib.sha256(identity.encode()).hexdigest()[:10]
     return folder / f"{study.name}-{preset}-seed{seed}-{digest}.nc"
 
@@ -114,13 +112,12 @@ def run_and_save(
     *,
     preset: str,
     seed: int,
-    double: bool,
     folder: Path,
     progress: bool,
     report: Callable[[str], None],
 ) -> Path:
     """Run a study unless its result is there already; resume what an interrupted run left."""
-    path = result_path(folder, study, config, preset=preset, seed=seed, double=double)
+    path = result_path(folder, study, config, preset=preset, seed=seed)
     if path.exists():
         load(path)
         report(f"{study.name}: already in {path}")
@@ -130,13 +127,13 @@ def run_and_save(
     started = time.perf_counter()
     with _CompileTimer() as compiled:
         key = jax.random.key(seed, impl="threefry2x32")
-        dataset = study.run(config, key, checkpoint=logs, progress=progress, double=double)
+        dataset = study.run(config, key, checkpoint=logs, progress=progress)
     record = environment() | {
         "study": study.name,
         "preset": preset,
         "config": dataclasses.asdict(config),  # type: ignore[call-overload]
         "seed": seed,
-        "double": double,
+        "x64": True,
         "wall_seconds": round(time.perf_counter() - started, 2),
         "compile_seconds": round(compiled.seconds, 2),
     }

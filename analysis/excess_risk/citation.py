@@ -177,9 +177,9 @@ def _ridge_theory(
     )
 
 
-def _stacked(*columns: list) -> tuple[jax.Array, ...]:
+def _stacked(config: Config, *columns: list) -> tuple[jax.Array, ...]:
     """One array a quantity, an entry an operator; `lax.map` over them compiles one program for all."""
-    return tuple(jnp.asarray(np.array(column), dtype=float) for column in columns)
+    return tuple(jnp.asarray(np.array(column), dtype=config.dtype) for column in columns)
 
 
 def _simulate_sgd(
@@ -188,6 +188,7 @@ def _simulate_sgd(
     *short, longest = counts = config.citation_samples
     noise_std = np.sqrt(config.noise_variance)
     cases = _stacked(
+        config,
         [p.operator for p in problems],
         [p.theta_star for p in problems],
         [_step_size(config, p.mu) for p in problems],
@@ -239,7 +240,7 @@ def _simulate_ridge(
 ) -> xr.Dataset:
     noise_std = np.sqrt(config.noise_variance)
     cases = _stacked(
-        [p.operator for p in problems], [p.theta_star for p in problems], ridges.tolist()
+        config, [p.operator for p in problems], [p.theta_star for p in problems], ridges.tolist()
     )
 
     def designs(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:

@@ -17,7 +17,6 @@ from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.claims import Claim, Kind, Source
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
-from boundlab.precision import float64
 from boundlab.theory.excess_risk import ridge as ridge_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
@@ -49,7 +48,7 @@ def _simulated_floor(
     graphs = graph_pair(graph_key, config.num_nodes, config.degree)
     items = [problem(name, graph, "laplacian") for name, graph in graphs.items()]
     operators, limits, fractions = (
-        jnp.asarray(x, dtype=float)
+        jnp.asarray(x, dtype=config.dtype)
         for x in (
             np.stack([item.operator for item in items]),
             [float(sgd_theory.stability_limit(item.mu)) for item in items],
@@ -96,7 +95,6 @@ def random_instances(key: jax.Array, dim: int) -> tuple[np.ndarray, np.ndarray, 
     return mu / mu.sum(axis=1, keepdims=True), fractions, noise
 
 
-@float64
 def _exact_floor(key: jax.Array, dim: int) -> xr.Dataset:
     """Exact risks of SGD over those of ridge at λ = σ² for θ* ~ N(0, I)."""
     prior = np.ones((INSTANCES, dim))

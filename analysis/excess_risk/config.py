@@ -1,8 +1,9 @@
 """Settings of the excess-risk study and its three presets."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from boundlab.checks import check_integer, check_number, fail
+from boundlab.checks import check_choice, check_integer, check_number, fail
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,15 @@ class Config:
     """Runs behind every simulated mean on Cora."""
     resolution: int = 9
     """Points an axis of the phase diagrams."""
+    dtype: Literal["float64", "float32"] = "float64"
+    """Precision of the simulations; theory is float64 always."""
 
     def __post_init__(self) -> None:
         for name in ("num_seeds", "num_designs", "num_graphs", "citation_seeds"):
             check_integer(name, getattr(self, name), 2)
         for name in ("num_nodes", "structure_nodes", "spiked_dim"):
             check_integer(name, getattr(self, name), 16)
+        check_choice("dtype", self.dtype, ("float64", "float32"))
         check_integer("structure_samples", self.structure_samples, 4)
         check_integer("resolution", self.resolution, 2)
         check_integer("citation_nodes", self.citation_nodes, 0, 2485)

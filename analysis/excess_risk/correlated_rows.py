@@ -17,7 +17,6 @@ from boundlab.claims import Check, Claim, Kind, Source
 from boundlab.experiment import Repeat
 from boundlab.models.graphs import Graph
 from boundlab.models.linear_gnn import simulate_ridge
-from boundlab.precision import float64
 from boundlab.theory.excess_risk import ridge as theory
 
 NUM_NODES = 200  # the sizes at which the equivalent is stated to be within 2 %
@@ -58,7 +57,6 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     ).assign_attrs(correlated_nodes=NUM_NODES, correlated_features=NUM_FEATURES)
 
 
-@float64
 def _theory(operators: np.ndarray, features: np.ndarray, noise: float) -> xr.Dataset:
     ones = np.ones_like(features)
 
@@ -99,7 +97,7 @@ def _simulation(
     operators: np.ndarray, features: np.ndarray, config: Config, key: jax.Array, repeat: Repeat
 ) -> xr.Dataset:
     matrices, spectrum, ridges = (
-        jnp.asarray(x, dtype=float) for x in (operators, features, SIMULATED)
+        jnp.asarray(x, dtype=config.dtype) for x in (operators, features, SIMULATED)
     )
     noise_std = config.noise_variance**0.5
 

@@ -206,7 +206,7 @@ def _simulation(config: Config, graph: Graph, key: jax.Array, repeat: Repeat) ->
         teachers.append(vectors @ np.sqrt(power / mu))
         steps.append(config.step_fraction * float(sgd.stability_limit(mu)))
     stacked = tuple(
-        jnp.asarray(np.array(part), dtype=float) for part in (operators, teachers, steps)
+        jnp.asarray(np.array(part), dtype=config.dtype) for part in (operators, teachers, steps)
     )
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> jax.Array:

@@ -208,10 +208,10 @@ def _ridge_theory(items: list[Problem], config: Config) -> dict:
 def _sgd_runs(
     items: list[Problem], steps: list[float], config: Config, key: jax.Array, repeat: Repeat
 ) -> dict:
-    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=float)
-    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=float)
-    sizes = jnp.asarray(steps, dtype=float)
-    slow = jnp.asarray([published_step(item.mu) for item in items], dtype=float)
+    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=config.dtype)
+    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=config.dtype)
+    sizes = jnp.asarray(steps, dtype=config.dtype)
+    slow = jnp.asarray([published_step(item.mu) for item in items], dtype=config.dtype)
     noise_std = config.noise_variance**0.5
     keys = jax.random.split(key, config.num_seeds)
     which = {"curves_problem": np.arange(len(items))}
@@ -256,9 +256,9 @@ def _sgd_runs(
 
 
 def _ridge_runs(items: list[Problem], config: Config, key: jax.Array, repeat: Repeat) -> dict:
-    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=float)
-    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=float)
-    ridges = jnp.asarray(RIDGES, dtype=float)
+    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=config.dtype)
+    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=config.dtype)
+    ridges = jnp.asarray(RIDGES, dtype=config.dtype)
     noise_std = config.noise_variance**0.5
     keys = jax.random.split(key, config.num_designs)
 

@@ -45,7 +45,9 @@ def _drawn(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     lengths, cosines = np.array(PAIRS).T[:, :, None]
     theta = lengths * (cosines * first + np.sqrt(1 - cosines**2) * second)
     norm_sq, star_sq, cosine = _moments(mu, theta, np.broadcast_to(first, theta.shape))
-    operator, weights, target = (jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), theta, first))
+    operator, weights, target = (
+        jnp.asarray(x, dtype=config.dtype) for x in (np.sqrt(mu), theta, first)
+    )
 
     def one(params: dict, run_key: jax.Array) -> dict[str, jax.Array]:
         m = aggregate(operator, jax.random.normal(run_key, (DRAWS, DIM), operator.dtype))

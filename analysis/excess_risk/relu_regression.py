@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.excess_risk.config import Config
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_relu_ridge
-from boundlab.precision import float64
 from boundlab.theory.excess_risk import relu as relu_theory
 
 NUM_SAMPLES = 256
@@ -16,7 +16,6 @@ SIMULATED = RIDGES[::8]
 GRID = ("relu_graph", "relu_ridge")
 
 
-@float64
 def theory(mu: np.ndarray, teachers: np.ndarray, noise: float) -> xr.Dataset:
     """Risk along λ, and what it would be without the noise that the teacher itself adds.
 
@@ -40,11 +39,12 @@ def theory(mu: np.ndarray, teachers: np.ndarray, noise: float) -> xr.Dataset:
 
 
 def simulation(
-    mu: np.ndarray, teachers: np.ndarray, noise: float, keys: jax.Array, repeat: Repeat
+    mu: np.ndarray, teachers: np.ndarray, config: Config, keys: jax.Array, repeat: Repeat
 ) -> xr.Dataset:
     """Drawn designs and labels at every eighth λ; one design serves them all."""
+    noise_std = config.noise_variance**0.5
     operators, targets, ridges = (
-        jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), teachers, SIMULATED)
+        jnp.asarray(x, dtype=config.dtype) for x in (np.sqrt(mu), teachers, SIMULATED)
     )
 
     def one(params: dict, run_key: jax.Array) -> dict[str, jax.Array]:
@@ -52,7 +52,7 @@ def simulation(
 
         def at(ridge: jax.Array) -> jax.Array:
             return simulate_relu_ridge(
-                run_key, operators[i], targets[i], noise**0.5, ridge, NUM_SAMPLES
+                run_key, operators[i], targets[i], noise_std, ridge, NUM_SAMPLES
             )
 
         return {"relu_ridge_risk": jax.vmap(at)(ridges)}

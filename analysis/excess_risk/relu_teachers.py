@@ -18,7 +18,6 @@ from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.analysis.excess_risk.relu_claims import CLAIMS as CLAIMS
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_sgd
-from boundlab.precision import float64
 from boundlab.theory.excess_risk import relu as relu_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
@@ -37,7 +36,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         _theory(mu, teachers, config),
         _simulation(mu, teachers, config, sgd_key, repeat),
         relu_regression.theory(mu, teachers, config.noise_variance),
-        relu_regression.simulation(mu, teachers, config.noise_variance, keys, repeat),
+        relu_regression.simulation(mu, teachers, config, keys, repeat),
         relu_neurons.run(config, neuron_key, repeat),
     )
     dataset = xr.merge(parts, join="exact").assign_coords(
@@ -73,7 +72,6 @@ def num_seeds(config: Config) -> int:
     return max(config.num_seeds // 4, 2)
 
 
-@float64
 def _theory(mu: np.ndarray, teachers: np.ndarray, config: Config) -> xr.Dataset:
     starts = np.stack([np.zeros_like(teachers), alternating(teachers)])
     steps = np.array([float(sgd_theory.stability_limit(row)) for row in mu])[:, None] * FRACTIONS
@@ -121,7 +119,8 @@ def _simulation(
 ) -> xr.Dataset:
     limits = np.array([float(sgd_theory.stability_limit(row)) for row in mu])
     operators, targets, starts, sizes = (
-        jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), teachers, alternating(teachers), limits)
+        jnp.asarray(x, dtype=config.dtype)
+        for x in (np.sqrt(mu), teachers, alternating(teachers), limits)
     )
     noise_std, count = config.noise_variance**0.5, config.num_samples[-1]
 

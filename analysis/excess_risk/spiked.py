@@ -17,7 +17,6 @@ from boundlab.analysis.excess_risk.tuned import best_ridge_risk, best_sgd_risk
 from boundlab.claims import Check, Claim, Kind, Source
 from boundlab.experiment import Repeat
 from boundlab.models.linear_gnn import simulate_ridge, simulate_sgd
-from boundlab.precision import float64
 from boundlab.theory.excess_risk import ridge as ridge_theory
 from boundlab.theory.excess_risk import sgd as sgd_theory
 
@@ -45,7 +44,7 @@ def teachers(mu: np.ndarray) -> np.ndarray:
 def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Tuned theory along N, simulation at two N, and the phase diagram over T and σ²."""
     theory = _tuned(config.spiked_dim)
-    runs = _simulation(config.spiked_dim, theory, jax.random.split(key, num_seeds(config)), repeat)
+    runs = _simulation(config, theory, jax.random.split(key, num_seeds(config)), repeat)
     parts = (theory, runs, _stated(), _phases(config.structure_nodes, config.resolution))
     return xr.merge(parts, join="exact").assign_attrs(
         comparison_spiked_dim=config.spiked_dim,
@@ -75,7 +74,6 @@ def _best_ridge(
     return ridge, float(profile.bias.sum() + profile.variance.sum())
 
 
-@float64
 def _tuned(dim: int) -> xr.Dataset:
     mu = spectrum(dim, TAIL)
     step, sgd_risk, ridge, ridge_risk = np.moveaxis(
@@ -105,14 +103,16 @@ def _tuned(dim: int) -> xr.Dataset:
     )
 
 
-def _simulation(dim: int, theory: xr.Dataset, keys: jax.Array, repeat: Repeat) -> xr.Dataset:
-    mu = spectrum(dim, TAIL)
-    operator, targets = (jnp.asarray(x, dtype=float) for x in (np.sqrt(mu), np.sqrt(teachers(mu))))
+def _simulation(config: Config, theory: xr.Dataset, keys: jax.Array, repeat: Repeat) -> xr.Dataset:
+    mu = spectrum(config.spiked_dim, TAIL)
+    operator, targets = (
+        jnp.asarray(x, dtype=config.dtype) for x in (np.sqrt(mu), np.sqrt(teachers(mu)))
+    )
 
     def simulate(count: int) -> xr.Dataset:
         at = theory.sel(comparison_samples=count)
         steps, ridges = (
-            jnp.asarray(at[f"comparison_spiked_{name}"].values, dtype=float)
+            jnp.asarray(at[f"comparison_spiked_{name}"].values, dtype=config.dtype)
             for name in ("step", "lambda")
         )
 
@@ -146,7 +146,6 @@ def _simulation(dim: int, theory: xr.Dataset, keys: jax.Array, repeat: Repeat) -
     )
 
 
-@float64
 def _stated() -> xr.Dataset:
     """Best ridge / best SGD at the two settings for which the size of the gap is stated."""
     ratios = []
@@ -172,7 +171,6 @@ def _stated() -> xr.Dataset:
     )
 
 
-@float64
 def _phases(dim: int, resolution: int) -> xr.Dataset:
     """Best ridge / best SGD risk over T and σ², at N = d/8, for a teacher on the head and an even one."""
     count = dim // 8

@@ -80,9 +80,9 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
             "stability_part": ["bias", "variance"],
         },
     )
-    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=float)
-    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=float)
-    steps = jnp.asarray(limits, dtype=float)
+    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=config.dtype)
+    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=config.dtype)
+    steps = jnp.asarray(limits, dtype=config.dtype)
 
     def one(params: dict, run_key: jax.Array) -> jax.Array:
         i = params["stability_problem"]
@@ -127,9 +127,9 @@ def _stationary(config: Config, key: jax.Array, repeat: Repeat) -> dict:
         ]
     )
     gain = limiting / (noise + limiting)  # h, from R = σ²h/(1 − h)
-    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=float)
-    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=float)
-    sizes = jnp.asarray(steps, dtype=float)
+    operators = jnp.asarray(np.stack([item.operator for item in items]), dtype=config.dtype)
+    targets = jnp.asarray(np.stack([item.theta_star for item in items]), dtype=config.dtype)
+    sizes = jnp.asarray(steps, dtype=config.dtype)
 
     def one(params: dict, run_key: jax.Array) -> jax.Array:
         i = params["stability_graph"]

@@ -26,13 +26,17 @@ class ToyConfig:
     """Runs behind the mean."""
     shift: float = 0.0
     """How far the simulation is off its theory."""
+    dtype: str = "float64"
+    """Precision of the simulation."""
 
 
 def _experiment(config: ToyConfig, key: jax.Array, repeat: object) -> xr.Dataset:
     if config.num_seeds == 13:
         raise KeyboardInterrupt
     keys = jax.random.split(key, config.num_seeds)
-    runs = repeat("toy", lambda p, k: p["x"] + jax.random.normal(k) / 50, {"x": [1.0]}, keys)
+    runs = repeat(
+        "toy", lambda p, k: 1 + jax.random.normal(k, dtype=config.dtype) / 50, {"x": [1.0]}, keys
+    )
     return xr.Dataset({"value": runs["value"] + config.shift})
 
 
@@ -225,6 +229,12 @@ def test_the_last_preset_counts_and_changes_are_named(tmp_path: Path) -> None:
 def test_a_folder_named_like_a_study_is_a_folder(tmp_path: Path) -> None:
     assert _call("run", "--out", "toy") == 0
     assert list((tmp_path / "toy").glob("toy-quick-seed0-*.nc"))
+
+
+def test_no_x64_simulates_in_float32(tmp_path: Path) -> None:
+    assert _call("run", "--no-x64") == 0
+    (path,) = (tmp_path / "results").glob("toy-quick-changed-*.nc")
+    assert results.load(path)["value"].dtype == np.float32
 
 
 def test_an_unexpected_fault_is_no_verdict(

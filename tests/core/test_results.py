@@ -36,7 +36,6 @@ def _run(folder: Path, **changes: object) -> Path:
     settings = {
         "preset": "quick",
         "seed": 0,
-        "double": True,
         "folder": folder,
         "progress": False,
         "report": lambda _: None,
@@ -53,7 +52,7 @@ def test_a_result_carries_its_provenance(tmp_path: Path) -> None:
     assert record["config"] == {"num_seeds": 8}
     assert record["versions"]["jax"] == jax.__version__
     assert record["backend"] == "cpu"
-    assert record["double"] is True
+    assert record["x64"] is True
     assert record["wall_seconds"] >= record["compile_seconds"] > 0
     assert dataset.attrs["study"] == "toy"
     assert dataset.toy_value.dims == ("x", "seed")
@@ -76,10 +75,8 @@ def test_a_second_call_reuses_the_result(tmp_path: Path) -> None:
 
 
 def test_other_settings_are_another_file(tmp_path: Path) -> None:
-    paths = {_run(tmp_path), _run(tmp_path, seed=1), _run(tmp_path, double=False)}
-    assert len(paths) == 3
-    single = results.load(_run(tmp_path, double=False))
-    assert single.toy_value.dtype == np.float32
+    paths = {_run(tmp_path), _run(tmp_path, seed=1)}
+    assert len(paths) == 2
 
 
 def _flip_a_value(content: bytes, path: Path) -> bytes:
@@ -134,7 +131,7 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     broken = Study("toy", "Toy", (), PRESETS, interrupted, ())
-    settings = dict(preset="quick", seed=0, double=True, folder=tmp_path, progress=False)
+    settings = dict(preset="quick", seed=0, folder=tmp_path, progress=False)
     with pytest.raises(KeyboardInterrupt):
         results.run_and_save(broken, PRESETS["quick"], report=lambda _: None, **settings)
     logs = list(tmp_path.glob("checkpoints/*/toy.sweep"))

@@ -210,7 +210,7 @@ def _results(options: Options, config: Any, console: Console) -> list[tuple[Any,
     jobs = []
     for item in (study(name) for name in dict.fromkeys(names)):
         preset = item.presets[options.preset]
-        chosen = preset if config is None else config
+        chosen: Any = preset if config is None else config
         if not options.x64:
             if not hasattr(chosen, "dtype"):
                 raise ValueError(f"x64: {item.name} has no dtype to set, expected --x64")

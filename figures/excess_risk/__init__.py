@@ -17,18 +17,18 @@ from boundlab.figures.excess_risk import (
 PARTS = (
     structure,
     learning_curves,
-    comparison,
     depth,
     relu_teachers,
     stability,
+    comparison,
     correlated_rows,
     citation,
 )
 
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
-    """Every figure of the study under its name, with its caption."""
+    """Every figure of the study under its name, F1 to F11 in order, with its caption."""
     drawn: dict[str, tuple[Figure, str]] = {}
     for part in PARTS:
         drawn |= part.draw(dataset)
-    return drawn
+    return dict(sorted(drawn.items(), key=lambda item: int(item[0].split("-")[0][1:])))

@@ -1,4 +1,4 @@
-"""Ridge with nodes as samples: theory of dependent rows, theory of independent ones, simulation."""
+"""Figure F10, ridge with nodes as samples: theory of dependent and of independent rows, simulation."""
 
 import matplotlib.pyplot as plt
 import xarray as xr
@@ -53,4 +53,4 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
         "The dots follow the full line: neighbours share what they average, so that n nodes are "
         "worth fewer than n samples."
     )
-    return {"correlated-rows": (figure, caption)}
+    return {"F10-dependent-rows": (figure, caption)}

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from boundlab.figures.excess_risk.names import OPERATORS
 from boundlab.figures.style import COLORS, mean_and_error, style
 
-NAMES = {"laplacian": "L + I", "normalized_adjacency": "(I + S)/2"}
 TEACHERS = {"function": "function kept", "weights": "weights kept"}
 
 
@@ -31,15 +31,17 @@ _PROFILES = (
 
 def _depth_caption(dataset: xr.Dataset) -> str:
     count = dataset["depth_sgd_risk"].attrs["samples"]
+    few, most = (int(samples) for samples in dataset["depth_ridge_samples"].values)
     return (
         "Effective rank of G^L (left) and excess risk (right two) against depth L, on a regular and "
         f"a power-law graph. SGD at N = {count}: exact (lines), simulated through the real G^L (dots "
         "with ±2 s.e.). The effective rank falls to 1. With a kept function SGD over-smooths: its "
         "risk rises to nearly the whole signal power. Ridge tuned anew at each depth (dotted; "
-        "deterministic equivalent) never exceeds least squares at N = 2d: over-smoothing of a fixed "
-        "function is an effect of conditioning, not of lost information. With kept weights there is "
-        "less to learn and the risk falls (for L + I of some power-law graphs not at "
-        "every step)."
+        "deterministic equivalent) never exceeds least squares, σ²d/(N − d − 1), at "
+        f"N = 2d = {most} (thin line): with N > d over-smoothing of a fixed function is an effect of "
+        f"conditioning, not of lost information. At N = d/2 = {few} no algorithm sees all directions, "
+        "and tuned ridge degrades with depth too. With kept weights there is less to learn and the "
+        "risk falls (for D − A + I of some power-law graphs not at every step)."
     )
 
 
@@ -119,10 +121,16 @@ def _depth(dataset: xr.Dataset) -> Any:
                     label=f"{graph}, SGD simulated",
                     zorder=5,
                 )
-        row[0].set_title(f"{NAMES[operator]}: effective rank")
+        row[1].axhline(
+            float(dataset["depth_least_squares_risk"]),
+            color="black",
+            linewidth=0.8,
+            label=f"least squares, N = {int(dataset['depth_ridge_samples'][-1])}",
+        )
+        row[0].set_title(f"{OPERATORS[operator]}: effective rank")
         row[0].set_ylabel("$(\\Sigma\\mu)^2/\\Sigma\\mu^2$")
         for axis, teacher in zip(row[1:], TEACHERS, strict=True):
-            axis.set_title(f"{NAMES[operator]}: {TEACHERS[teacher]}")
+            axis.set_title(f"{OPERATORS[operator]}: {TEACHERS[teacher]}")
             axis.set_ylabel("excess risk R (unit of $y^2$)")
             axis.set_ylim(bottom=0.0)
     for axis in axes[-1]:

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import xarray as xr
 from matplotlib.figure import Figure
 
+from boundlab.figures.excess_risk.names import with_operator
 from boundlab.figures.style import COLORS, mean_and_error, style
 
 
@@ -41,7 +42,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
             panel.axvline(limit, color=COLORS[1], label=r"limit $\gamma_{max}$")
             panel.axvline(2.0, color="0.5", ls="-.", lw=1.1, label=r"$2/\mathrm{tr}\,M$")
             panel.set(
-                title=str(name),
+                title=with_operator(str(name)),
                 xlabel=r"step size $\gamma$ (tr $M=1$)",
                 yscale="log",
                 xlim=(0, 2.1),
@@ -50,8 +51,9 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
         axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     caption = (
         "Risk of tail-averaged SGD (N = 128) against the step size. Lines: exact, up to 0.98 of the "
-        "limit; dots: simulated, to half of it, ±2 standard errors (nearer the limit single runs are "
-        "so heavy-tailed that a mean says little). The exact limit, where the mean-square recursion "
-        "has spectral radius 1, lies below the familiar 2/tr M."
+        "limit; dashed its bias, dotted its variance. Dots: simulated, to half of the limit, ±2 "
+        "standard errors (nearer the limit single runs are so heavy-tailed that a mean says little). "
+        "The exact limit, where the mean-square recursion has spectral radius 1, lies below the "
+        "familiar 2/tr M."
     )
     return {"F8-step-size": (figure, caption)}

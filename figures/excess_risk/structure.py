@@ -5,14 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from boundlab.figures.excess_risk.names import OPERATORS
 from boundlab.figures.style import COLORS, style
-
-NAMES = {
-    "laplacian": "L + I",
-    "normalized_adjacency": "(I + S)/2",
-    "adjacency": "A + (ρ + 1) I",
-    "personalized_pagerank": "PageRank",
-}
 
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
@@ -28,28 +22,30 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
 _SPECTRA = (
     "Eigenvalues of M = G², scaled to sum 1, of a regular, a power-law and a star graph with as many "
     "nodes, for each operator (exact; in brackets the effective rank (Σμ)²/Σμ²). Degrees show in the "
-    "spectrum of L + I: the power-law graph has a few large eigenvalues, the regular one none. "
+    "spectrum of D − A + I: the power-law graph has a few large eigenvalues, the regular one none. "
     "After normalisation, (I + S)/2, regular and power-law graph look alike. PageRank keeps one "
     "large eigenvalue whatever the graph."
 )
 _INFLATION = (
-    "Samples that the best SGD needs, relative to the best ridge at equal risk (dots, exact; SGD's "
-    "risk is exact, ridge's the deterministic equivalent), against the sufficient factor "
-    "(1 + R²) κ max(1, log a) of Zou et al. with constant 1 (lines). The bound is never exceeded, "
-    "and is loose by one to several orders of magnitude: the true factor stays near 1 to 2."
+    "Samples that the best SGD needs, relative to the best ridge at equal risk (dots: best SGD exact, "
+    "ridge its equivalent), against the sufficient factor (1 + snr) cond max(1, log a) of Zou et al. "
+    "with constant 1 (lines; reconstructed). The factor knows a teacher by its power alone, so that "
+    "the line of the head teacher (dashed) lies on that of the isotropic one and hides it in part. "
+    "It is never exceeded, and is loose by one to several orders of magnitude: the true factor stays "
+    "near 1 to 2."
 )
 
 
 def _phase_caption(dataset: xr.Dataset) -> str:
     lowest = float((dataset["structure_sgd_risk"] / dataset["structure_ridge_risk"]).min())
     return (
-        "Ratio S/R of the risk of the best SGD to that of the best ridge (exact SGD, deterministic "
+        "Risk of the best SGD over that of the best ridge (exact SGD, deterministic "
         f"equivalent; N = {dataset['structure_sgd_risk'].attrs['samples']}) against the alignment α "
         "of the teacher, θ*² ∝ μ^α, and the noise σ²; signal power 1. Blue: SGD wins, at best with "
-        f"S/R = {lowest:.2f}; red: ridge wins; black line: equal. At α = 0 (an isotropic teacher) SGD "
-        "can't win, since ridge is then Bayes-optimal; it wins where the teacher follows the head of "
-        "a decaying spectrum and noise is large. Regular and power-law graph differ for L + I and "
-        "look alike for (I + S)/2."
+        f"a ratio of {lowest:.2f}; red: ridge wins; black line: equal. At α = 0 (an isotropic teacher) "
+        "SGD can't win, since ridge is then Bayes-optimal; it wins where the teacher follows the head of "
+        "a decaying spectrum and noise is large. Regular and power-law graph differ for D − A + I "
+        "and look alike for (I + S)/2."
     )
 
 
@@ -66,7 +62,7 @@ def _spectra(dataset: xr.Dataset) -> Any:
                 spectrum.sel(case).values,
                 label=f"{graph} ({float(rank.sel(case)):.3g})",
             )
-        axis.set_title(NAMES[operator])
+        axis.set_title(OPERATORS[operator])
         place = "upper right" if operator == "laplacian" else "lower left"
         axis.legend(title="graph (effective rank)", loc=place, title_fontsize=8)
     for axis in axes[-1]:
@@ -98,13 +94,13 @@ def _phase(dataset: xr.Dataset) -> Any:
             axis.contour(alignment, noise, values, levels=[0.0], colors="black", linewidths=1.0)
             axis.set_yscale("log")
             axis.set_xticks([-1, 0, 1, 2])
-            axis.set_title(f"{graph}, {NAMES[operator]}")
+            axis.set_title(f"{graph}, {OPERATORS[operator]}")
             axis.grid(False)
     for axis in axes[-1]:
         axis.set_xlabel("teacher alignment α")
     for axis in axes[:, 0]:
         axis.set_ylabel("noise $\\sigma^2$")
-    bar = figure.colorbar(mesh, ax=axes, label="S/R: best SGD / best ridge")
+    bar = figure.colorbar(mesh, ax=axes, label="risk of best SGD / best ridge")
     ticks = [lowest, *range(0, int(highest) + 1, max(1, int(highest) // 4))]
     bar.set_ticks(
         ticks, labels=[f"{2.0**tick:.2g}" if tick < 0 else f"{2**tick}" for tick in ticks]
@@ -120,7 +116,7 @@ def _inflation(dataset: xr.Dataset) -> Any:
     cases = dataset["structure_case"].values
     for color, marker, case in zip(COLORS, "osv^d*P", cases, strict=False):
         graph, operator, teacher = case.split(", ")
-        label = f"{graph}, {NAMES[operator]}, {teacher} teacher"
+        label = f"{graph}, {OPERATORS[operator]}, {teacher} teacher"
         bound = dataset["structure_inflation_bound"].sel(structure_case=case).values
         exact = dataset["structure_inflation"].sel(structure_case=case).values
         # The bound knows the teacher by its power alone: those of two teachers coincide.
@@ -134,7 +130,7 @@ def _inflation(dataset: xr.Dataset) -> Any:
     axis.set_xlabel("samples of ridge $N_{ridge}$")
     axis.set_ylabel("$N_{sgd}/N_{ridge}$ at equal risk")
     figure.legend(
-        title="lines: Zou et al.'s sufficient factor; dots: exact",
+        title="lines: Zou et al.'s sufficient factor; dots: SGD exact, ridge its equivalent",
         loc="outside lower center",
         ncols=2,
     )

@@ -35,9 +35,10 @@ def test_figure_holds_the_numbers() -> None:
     dataset = xr.Dataset(
         {n: (d, 0.5 + rng.random([sizes[dim] for dim in d])) for n, d in dims.items()}, coords
     )
-    figure, caption = citation.draw(dataset)["F-Cora"]
+    figure, caption = citation.draw(dataset)["F11-cora"]
     spectra, first, second = figure.axes
     assert "7 papers" in caption
+    assert "up to N = 32 only" in caption
     assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes)
     np.testing.assert_array_equal(spectra.lines[1].get_ydata(), dataset["citation_spectrum"][1])
     for axis, part in (

@@ -22,6 +22,7 @@ def made_up() -> xr.Dataset:
                 ("depth_ridge_samples", *CASES, "depth_rounds"),
                 rng.random((2, 2, 2, 3)),
             ),
+            "depth_least_squares_risk": 0.25,
             "depth_simulated_risk": (
                 ("depth_seed", "depth_simulated_rounds"),
                 rng.random((9, 2)),
@@ -60,6 +61,11 @@ def test_figures_hold_the_numbers() -> None:
         *dataset["depth_ridge_risk"][1, :, 1],
     ):
         assert any(np.array_equal(values, line) for line in drawn)
+    # Least squares is a level across both panels of the kept function, and of no other.
+    levels = [
+        any(np.array_equal(line.get_ydata(), [0.25, 0.25]) for line in axis.lines) for axis in risks
+    ]
+    assert levels == [False, True, False] * 2
     assert all(axis.get_ylabel() for axis in risks)
     assert all(axis.get_xlabel() == "depth L" for axis in risks[3:])
     assert "N = 17" in figures["F6-depth"][1]

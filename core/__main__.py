@@ -34,7 +34,7 @@ class Options:
     studies: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Names of studies (all of them when none is given)."""
     preset: Preset = "quick"
-    """smoke: seconds; quick: about a minute a study on two cores; paper: the full grid."""
+    """smoke: rejects every control; quick: decides every claim; paper: the full grid."""
     seed: int = 0
     """Seed of the run; everything random follows from it."""
     fresh: bool = False
@@ -80,7 +80,10 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         return _dispatch(command, rest, console)
     except KeyboardInterrupt:
-        console.print("interrupted; the same command resumes where it stopped")
+        console.print(
+            "interrupted; the same command resumes where it stopped "
+            "(after --fresh, with --seed and the number above instead)"
+        )
         return 3
     except (ValueError, OSError) as error:
         # Both name the argument or the file, what was found and what is accepted.

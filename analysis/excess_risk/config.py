@@ -62,6 +62,12 @@ class Config:
                 check_integer(name, value, least)
             if not values or list(values) != sorted(set(values)):
                 raise fail(name, values, "increasing integers, at least one")
+        if self.num_samples[-1] < 2 * self.num_nodes:
+            raise fail(
+                "num_samples",
+                self.num_samples,
+                f"a largest one of at least 2·num_nodes = {2 * self.num_nodes} (least squares)",
+            )
         if self.depths[0] != 1 or len(self.depths) < 4:
             raise fail("depths", self.depths, "at least four depths, the first of them 1")
         check_integer("degree", self.degree, 2, min(self.num_nodes, self.structure_nodes) - 1)

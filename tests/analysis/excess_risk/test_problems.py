@@ -58,6 +58,7 @@ def test_columns_and_labels_agree() -> None:
         ("num_samples", (50, 30)),
         ("depths", (2, 4, 8, 16)),
         ("degree", 5),
+        ("num_samples", (30, 100)),
         ("degree", 64),
         ("noise_variance", -1.0),
         ("noise_variance", float("nan")),

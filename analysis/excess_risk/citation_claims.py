@@ -25,12 +25,13 @@ CLAIMS = (
         control=means_against(SGD, "citation_sgd_blind", "citation_seed"),
         control_statement="only the mean degree counts: a random regular graph has the same risk",
         formula=THEORY + "sgd.tail_averaged_risk",
-        test="tests/theory/excess_risk/test_sgd_exact.py::test_plain_loop",
+        test="tests/analysis/excess_risk/test_citation.py::test_exact_risk_through_the_dense_operator",
     ),
     Claim(
         id="citation-ridge",
         source=Source(
-            "simon2023eigenlearning", "deterministic equivalent, on the spectrum of Cora"
+            "simon2023eigenlearning",
+            "deterministic equivalent, reconstructed; on the spectrum of Cora",
         ),
         statement=r"Cora: simulated risk of tuned ridge = its equivalent, to 2 %",
         kind=Kind.EQUAL,

@@ -133,7 +133,7 @@ PAGE = "docs/excess_risk.md#dependent-rows"
 CLAIMS = (
     Claim(
         id="correlated-rows",
-        source=Source("atanasov2024risk", "deterministic equivalent for correlated samples"),
+        source=Source("atanasov2024risk", "equivalent for correlated samples; equations derived"),
         statement=r"nodes as samples: $E\,R$ of ridge at row covariance $C=GG^\top$, to 2 %",
         kind=Kind.EQUAL,
         check=_against("correlated_theory"),

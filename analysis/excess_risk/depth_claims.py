@@ -129,13 +129,13 @@ CLAIMS = (
     Claim(
         id="depth-rank",
         source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
-        statement=r"$\mathrm{PR}_{L}$ is non-increasing in the depth $L$",
+        statement=r"the effective rank of $M_L$ is non-increasing in the depth $L$",
         kind=Kind.UPPER,
         check=_rank,
         control=_rank_reversed,
         control_statement="the effective rank grows with depth",
         formula=THEORY + "graph.effective_rank",
-        test=TESTS + "test_graph_spectra.py::test_effective_rank",
+        test=TESTS + "test_graph_depth.py::test_effective_rank_never_rises_with_depth",
     ),
     Claim(
         id="depth-function-monotone",
@@ -151,7 +151,7 @@ CLAIMS = (
     Claim(
         id="depth-weights-monotone",
         source=Source("derived", "docs/excess_risk.md#depth-and-over-smoothing"),
-        statement=r"$G=(I+S)/2$, fixed $\theta^*$: SGD\'s risk is non-increasing in $L$",
+        statement=r"$G=(I+S)/2$, fixed $\theta^*$: the risk of SGD is non-increasing in $L$",
         kind=Kind.UPPER,
         check=_falling("weights"),
         control=_falling("function"),

@@ -167,7 +167,7 @@ CLAIMS = (
         ),
         control_statement="γ = 2/tr M for the limit",
         formula="boundlab.theory.excess_risk.sgd.stability_limit",
-        test="tests/theory/excess_risk/test_sgd_stability.py",
+        test="tests/theory/excess_risk/test_sgd_stability.py::test_spectral_radius_is_one",
     ),
     Claim(
         id="divergence",
@@ -178,7 +178,7 @@ CLAIMS = (
         control=lambda ds: Evidence(exact=column(ds, "stability_shrink"), reference=1.0),
         control_statement="at 0.95 γ_max already",
         formula="boundlab.theory.excess_risk.sgd.risk_curve",
-        test="tests/theory/excess_risk/test_sgd_stability.py",
+        test="tests/theory/excess_risk/test_sgd_stability.py::test_curve_on_both_sides_of_the_limit",
     ),
     Claim(
         id="step-size",
@@ -202,7 +202,7 @@ CLAIMS = (
         ),
         control_statement="the risks of the step sizes in reverse order",
         formula="boundlab.theory.excess_risk.sgd.tail_averaged_risk",
-        test="tests/theory/excess_risk/test_sgd_exact.py",
+        test="tests/theory/excess_risk/test_sgd_exact.py::test_samples_of_the_algorithm",
     ),
     Claim(
         id="stationary-risk",
@@ -221,6 +221,6 @@ CLAIMS = (
         ),
         control_statement="σ²h, the risk's own feedback dropped",
         formula="boundlab.theory.excess_risk.sgd.stationary_risk",
-        test="tests/theory/excess_risk/test_sgd_stability.py",
+        test="tests/theory/excess_risk/test_sgd_stability.py::test_stationary_risk_is_the_fixed_point",
     ),
 )

@@ -49,6 +49,27 @@ def test_one_simulated_run_by_hand(dataset: xr.Dataset) -> None:
     np.testing.assert_allclose(found.sel(citation_samples=20), risk(key, 20), rtol=1e-10)
 
 
+def test_exact_risk_through_the_dense_operator(dataset: xr.Dataset) -> None:
+    """Second moments of all pairs of iterates as full matrices, in the nodes' own basis."""
+    case = problem("", citation.cora(32), "laplacian")
+    covariance = np.asarray(case.operator) @ np.asarray(case.operator)
+    step_size = 0.5 * float(sgd.stability_limit(case.mu))
+    decay = np.eye(32) - step_size * covariance
+    moments = [np.outer(case.theta_star, case.theta_star)]  # of θ − θ*, from θ_0 = 0
+    for _ in range(7):
+        last = moments[-1]
+        shared = np.trace(covariance @ last) + TINY.noise_variance
+        gradient = covariance @ last @ covariance + shared * covariance
+        moments.append(decay @ last @ decay + step_size**2 * gradient)
+    total = np.zeros((32, 32))
+    for t in range(4, 8):
+        for u in range(4, 8):
+            ahead = np.linalg.matrix_power(decay, abs(t - u))
+            total += ahead @ moments[t] if u > t else moments[u] @ ahead
+    exact = dataset["citation_sgd_exact"].sel(citation_operator="laplacian", citation_curve=8)
+    np.testing.assert_allclose(exact, np.trace(covariance @ total) / 16, rtol=1e-10)
+
+
 def test_layout(dataset: xr.Dataset) -> None:
     assert all(str(name).startswith("citation_") for name in (*dataset.variables, *dataset.dims))
     assert set(dataset["citation_samples"].values) <= set(dataset["citation_curve"].values)

@@ -71,6 +71,36 @@ def test_best_ridge_on_the_spike_by_scalar_search(dataset: xr.Dataset) -> None:
     assert float(at.comparison_spiked_ridge_theory) == pytest.approx(best.fun, rel=1e-6)
 
 
+def ratio_by_search(dim: int, tail: float, noise: float, count: int) -> float:
+    """Best ridge over best SGD on the two levels of the spectrum, each tuned on a fine grid."""
+    mu, copies, start = np.array([1.0, tail / (dim - 1)]), np.array([1, dim - 1]), count // 2
+    # (steps, levels)
+    x = np.geomspace(1e-3, 0.66, 2000)[:, None] * mu
+    decay = 1 - x
+    s, total = np.tile([1.0, 0.0], (len(x), 1)), np.zeros_like(x)
+    for t in range(count):
+        if t >= start:
+            total += (1 + 2 * decay * (1 - decay ** (count - 1 - t)) / x) * s
+        shared = (s * mu) @ copies + noise
+        s = (1 - 2 * x + 2 * x**2) * s + x**2 / mu * shared[:, None]
+    sgd = np.min(total @ (copies * mu)) / (count - start) ** 2
+    learnt = mu / (mu + np.geomspace(1e-6, 10.0, 100_001)[:, None])
+    # What is left of N is λ/κ: below the κ of λ = 0 there is no ridge.
+    learnt = learnt[learnt @ copies <= count]
+    spent = learnt**2 @ copies
+    return np.min((count * (1 - learnt[:, 0]) ** 2 + noise * spent) / (count - spent)) / sgd
+
+
+def test_stated_ratios_by_search(dataset: xr.Dataset) -> None:
+    win, loss = spiked.STATED
+    for name, case in (("comparison_stated_win", win), ("comparison_stated_loss", loss)):
+        expected = ratio_by_search(TINY.spiked_dim, *case)
+        np.testing.assert_allclose(dataset[name], expected, rtol=2e-3)
+    # At the number of directions of the claim.
+    assert 3.2 < ratio_by_search(spiked.STATED_DIM, *win) < 4.0
+    assert ratio_by_search(spiked.STATED_DIM, *loss) < 0.7
+
+
 def test_layout(dataset: xr.Dataset) -> None:
     assert dataset.comparison_floor_ridge.dims == ("comparison_graph", "design")
     assert dataset.comparison_floor_sgd.sizes["comparison_fraction"] == 3

@@ -84,6 +84,35 @@ def test_contrast_needs_no_eigenvalues(dataset: xr.Dataset) -> None:
                 np.testing.assert_allclose(drawn["structure_top"], values[-1] - 1, rtol=1e-10)
 
 
+def test_handicap_by_search(dataset: xr.Dataset) -> None:
+    """Step sizes and effective ridges on a fine grid, risks written out: N = 128, d = 32."""
+    graphs = graph_pair(jax.random.fold_in(jax.random.key(7), 0), 32, TINY.degree)
+    count, start = 128, 64
+    for name, graph in graphs.items():
+        for kind in structure.CONTRASTED:
+            mu = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind))) ** 2
+            mu /= mu.sum()
+            power = mu**2 / np.sum(mu**2)  # θ*² ∝ μ
+            # (steps, directions): s_i is carried as e_i = μ_i s_i.
+            x = np.geomspace(1e-2, float(sgd.stability_limit(mu)), 2001)[:-1, None] * mu
+            risk, total = np.tile(power, (len(x), 1)), np.zeros_like(x)
+            for t in range(count):
+                if t >= start:
+                    decay = 1 - x
+                    total += (1 + 2 * decay * (1 - decay ** (count - 1 - t)) / x) * risk
+                shared = risk.sum(axis=1, keepdims=True) + TINY.noise_variance
+                risk = (1 - 2 * x + 2 * x**2) * risk + x**2 * shared
+            best_sgd = total.sum(axis=1).min() / (count - start) ** 2
+            learnt = mu / (mu + np.geomspace(1e-8, 10.0, 20_001)[:, None])
+            spent = np.sum(learnt**2, axis=1)
+            error = count * ((1 - learnt) ** 2 @ power) + TINY.noise_variance * spent
+            best_ridge = np.min(error / (count - spent))
+            found = dataset["structure_handicap"].sel(
+                structure_pair=name, structure_contrasted=kind
+            )
+            np.testing.assert_allclose(found, best_sgd / best_ridge, rtol=1e-3)
+
+
 def test_layout(dataset: xr.Dataset) -> None:
     prefixed = [name for name in (*dataset.variables, *dataset.dims) if "structure_" in str(name)]
     assert len(prefixed) == len([*dataset.variables, *dataset.dims])

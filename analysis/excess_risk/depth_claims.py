@@ -56,7 +56,7 @@ def _rising(teacher: str) -> Callable[[xr.Dataset], Evidence]:
 def _falling(teacher: str) -> Callable[[xr.Dataset], Evidence]:
     """On the normalised operator alone.
 
-    On L + I of about one power-law graph in six the small risk that is left rises again between two
+    On D − A + I of about one power-law graph in six the small risk that is left rises again between two
     depths, by up to a fifth, while the last directions but one fade.
     """
 

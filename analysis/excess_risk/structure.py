@@ -260,7 +260,7 @@ def _contrast(config: Config, key: jax.Array) -> xr.Dataset:
                 rank,
                 {"long_name": f"effective rank (tr M)²/tr M², n = {nodes}"},
             ),
-            "structure_top": (pairs, top, {"long_name": "λ_max of L = D − A"}),
+            "structure_top": (pairs, top, {"long_name": "λ_max of D − A"}),
             **{
                 name: (pairs, degrees[..., i], {"long_name": bounds[i]})
                 for i, name in enumerate(names)

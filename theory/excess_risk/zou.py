@@ -82,7 +82,7 @@ def zou_bounds(
     Raises:
         ValueError: an argument is out of range; for `step_size` the message gives the limit.
 
-    Source: zou2023benign, Theorems 2.1 (upper) and 2.2 (lower), recalled.
+    Source: zou2023benign, Theorems 2.1 (upper) and 2.2 (lower), reconstructed.
 
     """
     eigenvalues, initial, noise, step, high = _common(
@@ -152,7 +152,7 @@ def zou_tail_bound(
     Raises:
         ValueError: an argument is out of range; for `step_size` the message gives the limit.
 
-    Source: zou2023benign, Theorem 5.1, recalled.
+    Source: zou2023benign, Theorem 5.1, reconstructed.
 
     """
     eigenvalues, initial, noise, step, high = _common(
@@ -207,7 +207,7 @@ def zou_inflation(
     Raises:
         ValueError: an argument is out of range.
 
-    Source: zou2021benefits, the Gaussian corollary, recalled; the theorem has an unnamed constant.
+    Source: zou2021benefits, the Gaussian corollary, reconstructed; the theorem has an unnamed constant.
 
     """
     eigenvalues = arguments.spectrum(mu)

@@ -10,7 +10,7 @@ from boundlab import sweep
 from boundlab.analysis.excess_risk import relu_regression, relu_teachers
 from boundlab.analysis.excess_risk.config import Config
 
-TINY = Config(num_seeds=16, num_samples=(8, 12))
+TINY = Config(num_seeds=16, num_nodes=16, num_samples=(8, 32))
 
 
 def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:

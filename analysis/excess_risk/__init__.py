@@ -68,5 +68,5 @@ STUDY = Study(
         *depth.CLAIMS,
         *citation.CLAIMS,
     ),
-    costs={"smoke": "40 s", "quick": "1 min", "paper": "about 40 min"},
+    costs={"smoke": "40 s", "quick": "1 min", "paper": "about 1 h (estimated)"},
 )

@@ -3,6 +3,7 @@
 import jax
 import xarray as xr
 
+from boundlab.analysis.datasets import describe
 from boundlab.analysis.excess_risk import (
     citation,
     comparison,
@@ -15,7 +16,6 @@ from boundlab.analysis.excess_risk import (
     structure,
 )
 from boundlab.analysis.excess_risk.config import PRESETS, Config
-from boundlab.analysis.excess_risk.problems import describe
 from boundlab.experiment import Repeat, Study
 
 __all__ = ["PRESETS", "STUDY", "Config"]

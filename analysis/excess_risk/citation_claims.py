@@ -1,6 +1,6 @@
 """Claims about learning on Cora; their numbers are the variables of `citation.run`."""
 
-from boundlab.analysis.excess_risk.evidence import means_against
+from boundlab.analysis.evidence import means_against
 from boundlab.claims import Claim, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk."

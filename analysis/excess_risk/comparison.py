@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.evidence import paired, values_against
 from boundlab.analysis.excess_risk import spiked
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.evidence import paired, values_against
 from boundlab.analysis.excess_risk.problems import graph_pair, problem
 from boundlab.claims import Claim, Kind, Source
 from boundlab.experiment import Repeat

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.evidence import means_against, values_against
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.evidence import means_against, values_against
 from boundlab.analysis.excess_risk.problems import graph_pair
 from boundlab.claims import Check, Claim, Kind, Source
 from boundlab.experiment import Repeat

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from boundlab.analysis.excess_risk.problems import case_labels, column
+from boundlab.analysis.datasets import case_labels, column
 from boundlab.claims import Claim, Evidence, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk."

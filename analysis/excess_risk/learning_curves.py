@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.datasets import describe
 from boundlab.analysis.excess_risk.config import Config
 from boundlab.analysis.excess_risk.problems import (
     RISK_UNITS,
     Problem,
-    describe,
     graph_pair,
     problem,
 )

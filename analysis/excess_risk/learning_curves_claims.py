@@ -1,6 +1,6 @@
 """Claims about the learning curves of SGD and ridge."""
 
-from boundlab.analysis.excess_risk.evidence import means_against
+from boundlab.analysis.evidence import means_against
 from boundlab.claims import Check, Claim, Kind, Source
 
 THEORY = "boundlab.theory.excess_risk"

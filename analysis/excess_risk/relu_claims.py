@@ -1,6 +1,6 @@
 """Claims about the ReLU teacher."""
 
-from boundlab.analysis.excess_risk.evidence import means_against, values_against
+from boundlab.analysis.evidence import means_against, values_against
 from boundlab.claims import Check, Claim, Kind, Source
 
 RELU = "boundlab.theory.excess_risk.relu"

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.evidence import paired, values_against
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.evidence import paired, values_against
 from boundlab.analysis.excess_risk.tuned import best_ridge_risk, best_sgd_risk
 from boundlab.claims import Check, Claim, Kind, Source
 from boundlab.experiment import Repeat

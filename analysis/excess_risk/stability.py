@@ -5,14 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from boundlab.analysis.datasets import column, describe
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.problems import (
-    RISK_UNITS,
-    column,
-    describe,
-    graph_pair,
-    problem,
-)
+from boundlab.analysis.excess_risk.problems import RISK_UNITS, graph_pair, problem
 from boundlab.claims import Claim, Evidence, Kind, Source
 from boundlab.experiment import Repeat
 from boundlab.models.graphs import complete, hypercube

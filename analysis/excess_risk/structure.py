@@ -16,11 +16,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
 from boundlab.analysis.excess_risk.config import Config
-from boundlab.analysis.excess_risk.problems import (
-    TEACHERS,
-    graph_pair,
-    require_connected,
-)
+from boundlab.analysis.excess_risk.problems import TEACHERS, graph_pair, require_connected
 from boundlab.analysis.excess_risk.structure_claims import CLAIMS as CLAIMS
 from boundlab.analysis.excess_risk.tuned import best_ridge_risk, best_sgd_risk
 from boundlab.experiment import Repeat

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from boundlab.analysis.datasets import case_labels, column
 from boundlab.analysis.excess_risk.config import PRESETS, Config
-from boundlab.analysis.excess_risk.problems import (
-    case_labels,
-    column,
-    problem,
-    require_connected,
-)
+from boundlab.analysis.excess_risk.problems import problem, require_connected
 from boundlab.models.graphs import from_edges, star
 
 

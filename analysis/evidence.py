@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from boundlab.analysis.excess_risk.problems import case_labels, column
+from boundlab.analysis.datasets import case_labels, column
 from boundlab.claims import Check, Evidence
 
 

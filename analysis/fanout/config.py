@@ -1,0 +1,48 @@
+"""Settings of the fan-out study and its three presets."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from boundlab.checks import check_choice, check_integer, check_number, fail
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the study runs. Sizes and counts are static; all else is traced."""
+
+    num_nodes: int = 1200
+    """Nodes n of the synthetic graphs."""
+    degree: int = 24
+    """Neighbours of every node of the fixed-mix and regular graphs."""
+    num_classes: int = 6
+    """Classes K of the synthetic graphs, of equal size."""
+    num_features: int = 16
+    """Features r of the synthetic graphs."""
+    homophily: float = 0.7
+    """Share of a node's neighbours in its own class."""
+    class_gap: float = 0.8
+    """Standard deviation of the class means, with feature noise of standard deviation 1."""
+    dtype: Literal["float64", "float32"] = "float64"
+    """Precision of the simulations; theory is float64 always."""
+
+    def __post_init__(self) -> None:
+        check_integer("num_nodes", self.num_nodes, 24)
+        check_integer("num_classes", self.num_classes, 2, self.num_nodes // 4)
+        check_integer("num_features", self.num_features, 1)
+        check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
+        if self.num_nodes % self.num_classes:
+            raise fail(
+                "num_nodes", self.num_nodes, f"a multiple of num_classes = {self.num_classes}"
+            )
+        if self.num_nodes * self.degree % 2:
+            raise fail("degree", self.degree, "num_nodes·degree even (regular graphs)")
+        check_number("homophily", self.homophily, 0, 1)
+        check_number("class_gap", self.class_gap, 0, low_open=True)
+        check_choice("dtype", self.dtype, ("float64", "float32"))
+
+
+PRESETS = {
+    "smoke": Config(),
+    "quick": Config(),
+    "paper": Config(),
+}

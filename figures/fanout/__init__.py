@@ -1,0 +1,1 @@
+"""Full-graph against mini-batch training, through batch size and fan-out."""

@@ -41,11 +41,10 @@ def publish(
         file = folder / "report.html"
         write_report(judged, file, rate)
         say(f"wrote {file}")
-        table = folder / "verdicts.md"
-        table.write_text(
-            "\n".join(markdown(study, v) for study, _, _, v in judged), encoding="utf-8"
-        )
-        say(f"wrote {table}")
+        for name, table in (("verdicts", markdown), ("verdicts-in-short", markdown_in_short)):
+            page = folder / f"{name}.md"
+            page.write_text("\n".join(table(study, v) for study, _, _, v in judged), "utf-8")
+            say(f"wrote {page}")
     return exit_code([verdict for *_, verdicts in judged for verdict in verdicts])
 
 
@@ -129,6 +128,32 @@ def markdown(study: Study, verdicts: Sequence[Verdict]) -> str:
             f"| `{claim.id}` | {claim.kind} | {verdict.status} | {control} "
             f"| {number(verdict.measured)} | {number(verdict.reference)} "
             f"| {verdict.num_seeds or '–'} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def markdown_in_short(study: Study, verdicts: Sequence[Verdict]) -> str:
+    """The verdicts of one study in Markdown, a row a kind of claim: measured / reference of each."""
+    lines = [
+        f"{study.title}\n",
+        "| kind | claim, measured / reference | verdicts | controls |",
+        "| --- | --- | --- | --- |",
+    ]
+    pairs = list(zip(study.claims, verdicts, strict=True))
+    for kind in dict.fromkeys(claim.kind for claim in study.claims):
+        chosen = [(claim, verdict) for claim, verdict in pairs if claim.kind == kind]
+        numbers = (
+            f"`{claim.id}` {number(verdict.measured)} / {number(verdict.reference)}"
+            for claim, verdict in chosen
+        )
+        counts = (
+            (sum(verdict.status == status for _, verdict in chosen), status) for status in Status
+        )
+        rejected = sum(verdict.control_rejected for _, verdict in chosen)
+        lines.append(
+            f"| {kind} | {', '.join(numbers)} "
+            f"| {', '.join(f'{count} {status}' for count, status in counts if count)} "
+            f"| {rejected} of {len(chosen)} rejected |"
         )
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,7 @@
 """The command line: exit codes, errors that name what is wrong, and the report."""
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -135,6 +136,8 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
     assert "&lt;angle&gt;" in page
     assert 'src="data:image/png' in page
     table = (tmp_path / "results" / "verdicts.md").read_text()
+    short = (tmp_path / "results" / "verdicts-in-short.md").read_text()
+    assert "| equal | `mean` 1 | 1 holds | 1 of 1 rejected |" in re.sub(r"[\d.]+ / ", "", short)
     assert "| `mean` | equal | holds | rejected |" in table
     assert "http" not in page.replace("http://www.w3.org", "")
 

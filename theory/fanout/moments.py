@@ -1,0 +1,166 @@
+"""Moments of the mean over a few sampled neighbours, and its distance from the mean over all.
+
+Symbols: β fan-out, N(i) neighbours of node i (senders of the edges into it), d_i = |N(i)|,
+m_i = min(β, d_i), S_i ⊂ N(i) the sample, uniform among the subsets of size m_i (without replacement),
+h̃_i the mean of the features x_j over S_i, h̄_i over N(i), and the neighbourhood covariance
+S_i² = (d_i − 1)⁻¹ Σ_{j∈N(i)} (x_j − h̄_i)(x_j − h̄_i)ᵀ, zero for d_i ≤ 1.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from boundlab.checks import check_choice, check_integer, check_number, fail
+from boundlab.precision import float64, is_traced
+from boundlab.theory.fanout import _graph
+from boundlab.typing import Count, Numbers
+
+KINDS = ("sqnorm", "trace", "nuclear")
+
+
+class Moments(NamedTuple):
+    """Mean and covariance of the sampled neighbour mean.
+
+    Attributes:
+        mean: (rows, r) h̄_i, the mean over all neighbours; 0 for a node without any.
+        covariance_trace: (rows,) tr V_i.
+        average_covariance: (r, r) V̄, the mean of V_i over the rows.
+
+    """
+
+    mean: Float[np.ndarray, "rows r"]
+    covariance_trace: Float[np.ndarray, " rows"]
+    average_covariance: Float[np.ndarray, "r r"]
+
+
+@float64
+def neighbor_mean_moments(
+    graph: Any, features: Numbers, fan_out: Count, nodes: Any = None
+) -> Moments:
+    """Mean and covariance of the mean over β sampled neighbours, exact for any features.
+
+    E h̃_i = h̄_i and Cov h̃_i = V_i = (1/m_i − 1/d_i) S_i², with the finite-population correction:
+    V_i = 0 where β ≥ d_i, and for d_i ≤ 1.
+
+    Args:
+        graph: n nodes; directed or not.
+        features: (n, r), finite.
+        fan_out: β ≥ 1; above a node's degree it means all its neighbours.
+        nodes: distinct nodes that rows and the average run over, in this order; all by default.
+
+    Returns:
+        Moments, in the units of the features and of their square.
+
+    Raises:
+        ValueError: an argument is out of range or of another shape.
+
+    Source: derived, docs/fanout.md, Fan-out estimator (Cochran's variance of a sample mean).
+
+    """
+    over = _graph.rows(graph, nodes)
+    beta = _graph.fan_out_of(fan_out)
+    x = _graph.features_of(features, over.num_nodes)
+    mean = over.mean(x)
+    factor = pair_factor(over.degrees, beta)
+    trace = np.zeros(len(mean))
+    total = np.zeros((x.shape[1], x.shape[1]))
+    sampled = np.flatnonzero(factor)  # where β ≥ d nothing varies
+    for piece, part in over.kept(sampled).pieces(x.shape[1]):
+        at = sampled[piece]
+        z = x[part.senders] - mean[at][part.row]
+        z *= np.sqrt(factor[at])[part.row][:, None]
+        trace[at] = part.sum(np.einsum("er,er->e", z, z))
+        total += z.T @ z
+    return Moments(mean, trace, total / len(mean))
+
+
+def pair_factor(degrees: np.ndarray, fan_out: int) -> Float[np.ndarray, " rows"]:
+    """(1/m − 1/d)/(d − 1), which turns Σ_j z_j z_jᵀ into the covariance of the sample mean."""
+    d = np.maximum(degrees, 2).astype(np.float64)
+    m = np.minimum(fan_out, d)
+    return np.where(degrees > 1, (d - m) / (m * d * (d - 1.0)), 0.0)
+
+
+@float64
+def two_hop_variance(
+    graph: Any, features: Numbers, fan_out: Count, inner_fan_out: Count, nodes: Any = None
+) -> Float[np.ndarray, " rows"]:
+    """Variance of a two-hop sampled mean: neighbours of sampled neighbours, without weights.
+
+    tr Cov h̃_i⁽²⁾ = tr (1/m_i − 1/d_i) S_i²(h̄⁽¹⁾) + (1/m_i)(1/d_i) Σ_{j∈N(i)} tr Cov h̃_j⁽¹⁾,
+    h̃_i⁽²⁾ the mean of h̃_j⁽¹⁾ over the sample of i. It holds when each node has one sample of its
+    neighbours and also when each visit draws a new one, since the visited j are distinct.
+
+    Args:
+        graph: n nodes; directed or not.
+        features: (n, r), finite.
+        fan_out: neighbours of i that are sampled, ≥ 1.
+        inner_fan_out: neighbours sampled of each of those, ≥ 1.
+        nodes: distinct nodes i that the result runs over; all by default.
+
+    Returns:
+        (rows,) traces, in units of the features squared.
+
+    Raises:
+        ValueError: an argument is out of range or of another shape.
+
+    Source: derived, docs/fanout.md, Three layers (law of total covariance).
+
+    """
+    inner_fan_out = check_integer("inner_fan_out", inner_fan_out, 1)
+    inner = neighbor_mean_moments(graph, features, inner_fan_out)
+    outer = neighbor_mean_moments(graph, inner.mean, fan_out, nodes)
+    over = _graph.rows(graph, nodes)
+    m = np.clip(over.degrees, 1, _graph.fan_out_of(fan_out))
+    passed_on = over.mean(inner.covariance_trace[:, None])[:, 0]
+    return outer.covariance_trace + passed_on / m
+
+
+@float64
+def row_distance(degree: Numbers, fan_out: Count, kind: str) -> Float[Array, "*shape"]:
+    """Distance between a node's full and sampled aggregation rows, the same for every sample.
+
+    For the mean aggregator, a = 1/d on N(i) and a' = 1/m on the sample, m = min(β, d):
+    `sqnorm` ‖a − a'‖² = (d − m)/(md); `trace` Σ_j |a_j² − a'_j²| = (d − m)(d + 2m)/(md²);
+    `nuclear` ‖aaᵀ − a'a'ᵀ‖_* = √((d − m)(d + 3m))/(md). Zero where β ≥ d, and at d = 0.
+
+    Args:
+        degree: d, integers ≥ 0, of any shape.
+        fan_out: β ≥ 1; it may be traced.
+        kind: `sqnorm`, `trace` or `nuclear`.
+
+    Returns:
+        Array like `degree`, without unit.
+
+    Raises:
+        ValueError: an argument is out of range, or `kind` is unknown.
+
+    Source: derived, docs/fanout.md, Fan-out estimator.
+
+    """
+    check_choice("kind", kind, KINDS)
+    check_number("degree", degree, 0.0)
+    if not is_traced(degree) and np.any(np.asarray(degree) % 1):
+        raise fail("degree", "a fraction", "whole numbers")
+    if not is_traced(fan_out):
+        _graph.fan_out_of(fan_out)
+    return _distance(
+        jnp.asarray(degree, dtype=jnp.float64), jnp.asarray(fan_out, dtype=jnp.float64), kind
+    )
+
+
+def _distance(
+    degree: Float[Array, "*shape"], fan_out: Float[Array, ""], kind: str
+) -> Float[Array, "*shape"]:
+    d = jnp.maximum(degree, 1.0)
+    m = jnp.minimum(fan_out, d)
+    apart = d - m  # 0 at d = 0 too
+    if kind == "sqnorm":
+        return apart / (m * d)
+    if kind == "trace":
+        return apart * (d + 2.0 * m) / (m * d**2)
+    differs = apart > 0.0
+    product = jnp.where(differs, apart * (d + 3.0 * m), 1.0)
+    return jnp.where(differs, jnp.sqrt(product) / (m * d), 0.0)

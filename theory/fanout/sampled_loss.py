@@ -1,0 +1,132 @@
+"""Mean and variance of the loss that a run with sampled neighbours sees, squared loss, one linear layer.
+
+Symbols: ℓ_i = ½‖W h̃_i − y_i‖² of node i, h̃_i the mean over its sample; e = W h̄_i − y_i at the full
+mean h̄_i; u_j = W (x_j − h̄_i), D = Σ_j u_j u_jᵀ; c₂, c₃, c₄, c₂₂ of `_fourth_moments`. Then
+E ℓ_i = ½‖e‖² + ½ c₂ tr D and
+
+    Var ℓ_i = c₂ Σ_j (eᵀu_j)² + c₃ Σ_j eᵀu_j ‖u_j‖² + ¼ [c₄ Σ_j ‖u_j‖⁴ + c₂₂ (tr² D + 2‖D‖²) − c₂² tr² D].
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.ops import segment_sum
+from jaxtyping import Array, Float
+
+from boundlab.checks import check_number, check_shape
+from boundlab.precision import float64
+from boundlab.theory.fanout import _graph
+from boundlab.theory.fanout._fourth_moments import coefficients
+from boundlab.typing import Count, Numbers
+
+
+class LossMoments(NamedTuple):
+    """Mean and variance, over the neighbour samples, of each node's loss.
+
+    Attributes:
+        mean: (rows,) E ℓ_i.
+        variance: (rows,) Var ℓ_i.
+
+    """
+
+    mean: Float[Array, " rows"]
+    variance: Float[Array, " rows"]
+
+
+@float64
+def sampled_loss_moments(
+    graph: Any,
+    features: Numbers,
+    targets: Numbers,
+    weights: Numbers,
+    fan_out: Count,
+    nodes: Any = None,
+) -> LossMoments:
+    """Mean and variance of every node's sampled loss ½‖W h̃_i − y_i‖², exact for any features.
+
+    Finite-population moments of the sample mean up to the fourth; both equal the full-neighbour
+    values (variance 0) where β ≥ d_i. The mean over the rows of `mean` is L_β(W).
+
+    Args:
+        graph: directed or not; its nodes hold the features.
+        features: (all nodes, r), finite.
+        targets: (all nodes, K); rows outside `nodes` are not read.
+        weights: (K, r) W; may be traced (`jax.lax.map` over the weights of a run).
+        fan_out: β ≥ 1, sampled without replacement.
+        nodes: distinct nodes that rows run over, in this order; all by default.
+
+    Returns:
+        LossMoments, in units of the loss and of its square.
+
+    Raises:
+        ValueError: an argument is out of range, not finite or of another shape.
+
+    Source: derived, docs/fanout.md, Stopping rules.
+
+    """
+    over = _graph.rows(graph, nodes)
+    x = _graph.features_of(features, over.num_nodes)
+    y = _graph.targets_of(targets, over)
+    c = coefficients(over.degrees, _graph.fan_out_of(fan_out))
+    check_shape("weights", weights, (y.shape[1], x.shape[1]), "(outputs, features)")
+    check_number("weights", weights)
+    w = jnp.asarray(weights, dtype=jnp.float64)
+    row = jnp.asarray(over.row)
+
+    def total(values: Float[Array, "edges *c"]) -> Float[Array, "rows *c"]:
+        return segment_sum(values, row, len(over.nodes), indices_are_sorted=True)
+
+    hidden = over.mean(x) @ w.T
+    error = hidden - y
+    u = (x @ w.T)[over.senders] - hidden[over.row]
+    along = jnp.sum(error[over.row] * u, axis=1)
+    length = jnp.sum(u**2, axis=1)
+    products = total(u[:, :, None] * u[:, None, :])
+    trace = total(length)
+    mean = 0.5 * jnp.sum(error**2, axis=1) + 0.5 * c.second * trace
+    square = c.fourth * total(length**2) - (c.second * trace) ** 2
+    square += c.pairs * (trace**2 + 2.0 * jnp.sum(products**2, axis=(1, 2)))
+    variance = c.second * total(along**2) + c.third * total(along * length) + 0.25 * square
+    return LossMoments(mean, jnp.maximum(variance, 0.0))  # not below 0 by rounding
+
+
+@float64
+def batch_loss_std(
+    graph: Any,
+    features: Numbers,
+    targets: Numbers,
+    weights: Numbers,
+    batch_size: Count,
+    fan_out: Count,
+    nodes: Any = None,
+) -> Float[Array, ""]:
+    """Standard deviation of a mini-batch's own loss, (1/b) Σ_{i∈B} ℓ_i, at fixed weights.
+
+    Var = (1/b) [(1 − b/n) S² + v̄], S² the variance over nodes of E ℓ_i (divisor n − 1) and v̄ the mean
+    over nodes of Var ℓ_i. Its expectation is L_β(W) for every b.
+
+    Args:
+        graph: directed or not; its nodes hold the features.
+        features: (all nodes, r), finite.
+        targets: (all nodes, K); rows outside `nodes` are not read.
+        weights: (K, r) W; may be traced.
+        batch_size: b, 1 … n, drawn without replacement.
+        fan_out: β ≥ 1, sampled without replacement, independently for each node.
+        nodes: the n distinct nodes that batches are drawn from; all by default.
+
+    Returns:
+        Standard deviation, scalar, in units of the loss.
+
+    Raises:
+        ValueError: an argument is out of range, not finite or of another shape.
+
+    Source: derived, docs/fanout.md, Stopping rules.
+
+    """
+    moments = sampled_loss_moments(graph, features, targets, weights, fan_out, nodes)
+    n = len(moments.mean)
+    b = _graph.batch_size_of(batch_size, n)
+    spread = jnp.sum((moments.mean - jnp.mean(moments.mean)) ** 2) / max(n - 1, 1)
+    variance = (1.0 / b - 1.0 / n) * spread + jnp.mean(moments.variance) / b
+    positive = variance > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1.0)), 0.0)

@@ -3,20 +3,18 @@
 from boundlab.theory.fanout.block_degrees import BlockDegreeLaw, block_degree_law
 from boundlab.theory.fanout.cost import training_flops
 from boundlab.theory.fanout.discrepancy import WassersteinDelta, wasserstein_delta
-from boundlab.theory.fanout.gradient_noise import (
-    GradientCovariance,
-    GradientNoise,
-    gradient_covariance,
-    gradient_noise,
-    noise_floor,
-)
-from boundlab.theory.fanout.hitting_time import HittingTime, hitting_time
-from boundlab.theory.fanout.implicit_ridge import ImplicitRidge, implicit_ridge, mean_iterate
 from boundlab.theory.fanout.moments import (
     Moments,
     neighbor_mean_moments,
     row_distance,
     two_hop_variance,
+)
+from boundlab.theory.fanout.noise import (
+    GradientCovariance,
+    GradientNoise,
+    gradient_covariance,
+    gradient_noise,
+    noise_floor,
 )
 from boundlab.theory.fanout.pac_bayes import pac_bayes_bound
 from boundlab.theory.fanout.population import (
@@ -30,11 +28,13 @@ from boundlab.theory.fanout.published_rates import (
     paper_iterations_ce,
     paper_iterations_mse,
 )
+from boundlab.theory.fanout.ridge import ImplicitRidge, implicit_ridge, mean_iterate
 from boundlab.theory.fanout.sampled_loss import (
     LossMoments,
     batch_loss_std,
     sampled_loss_moments,
 )
+from boundlab.theory.fanout.stopping import HittingTime, hitting_time
 from boundlab.theory.fanout.touched import (
     expected_touched_nodes,
     touched_layers,

@@ -21,8 +21,8 @@ from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64
 from boundlab.theory.fanout import _graph
 from boundlab.theory.fanout._fourth_moments import coefficients
-from boundlab.theory.fanout.implicit_ridge import implicit_ridge
 from boundlab.theory.fanout.moments import neighbor_mean_moments
+from boundlab.theory.fanout.ridge import implicit_ridge
 from boundlab.typing import Count, Numbers, Scalar
 
 

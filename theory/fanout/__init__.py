@@ -32,6 +32,7 @@ from boundlab.theory.fanout.ridge import ImplicitRidge, implicit_ridge, mean_ite
 from boundlab.theory.fanout.sampled_loss import (
     LossMoments,
     batch_loss_std,
+    cross_entropy_gap,
     sampled_loss_moments,
 )
 from boundlab.theory.fanout.stopping import HittingTime, hitting_time
@@ -56,6 +57,7 @@ __all__ = [
     "WassersteinDelta",
     "batch_loss_std",
     "block_degree_law",
+    "cross_entropy_gap",
     "expected_touched_nodes",
     "gaussian_w2",
     "gradient_covariance",

@@ -1,4 +1,4 @@
-"""Mean and variance of the loss that a run with sampled neighbours sees, squared loss, one linear layer.
+"""The loss that a run with sampled neighbours sees, of one linear layer at fixed weights.
 
 Symbols: ℓ_i = ½‖W h̃_i − y_i‖² of node i, h̃_i the mean over its sample; e = W h̄_i − y_i at the full
 mean h̄_i; u_j = W (x_j − h̄_i), D = Σ_j u_j u_jᵀ; c₂, c₃, c₄, c₂₂ of `_fourth_moments`. Then
@@ -9,7 +9,9 @@ E ℓ_i = ½‖e‖² + ½ c₂ tr D and
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.ops import segment_sum
 from jaxtyping import Array, Float
 
@@ -70,24 +72,31 @@ def sampled_loss_moments(
     c = coefficients(over.degrees, _graph.fan_out_of(fan_out))
     check_shape("weights", weights, (y.shape[1], x.shape[1]), "(outputs, features)")
     check_number("weights", weights)
-    w = jnp.asarray(weights, dtype=jnp.float64)
-    row = jnp.asarray(over.row)
-
-    def total(values: Float[Array, "edges *c"]) -> Float[Array, "rows *c"]:
-        return segment_sum(values, row, len(over.nodes), indices_are_sorted=True)
-
-    hidden = over.mean(x) @ w.T
+    hidden, u = _logits(over, x, weights)
     error = hidden - y
-    u = (x @ w.T)[over.senders] - hidden[over.row]
     along = jnp.sum(error[over.row] * u, axis=1)
     length = jnp.sum(u**2, axis=1)
-    products = total(u[:, :, None] * u[:, None, :])
-    trace = total(length)
+    products = _sum(over, u[:, :, None] * u[:, None, :])
+    trace = _sum(over, length)
     mean = 0.5 * jnp.sum(error**2, axis=1) + 0.5 * c.second * trace
-    square = c.fourth * total(length**2) - (c.second * trace) ** 2
+    square = c.fourth * _sum(over, length**2) - (c.second * trace) ** 2
     square += c.pairs * (trace**2 + 2.0 * jnp.sum(products**2, axis=(1, 2)))
-    variance = c.second * total(along**2) + c.third * total(along * length) + 0.25 * square
+    variance = c.second * _sum(over, along**2) + 0.25 * square
+    variance += c.third * _sum(over, along * length)
     return LossMoments(mean, jnp.maximum(variance, 0.0))  # not below 0 by rounding
+
+
+def _logits(
+    over: _graph.Rows, x: Float[np.ndarray, "n r"], weights: Numbers
+) -> tuple[Float[Array, "rows K"], Float[Array, "edges K"]]:
+    """W h̄_i of each row and u_j = W (x_j − h̄_i) of each edge."""
+    w = jnp.asarray(weights, dtype=jnp.float64)
+    hidden = over.mean(x) @ w.T
+    return hidden, (x @ w.T)[over.senders] - hidden[over.row]
+
+
+def _sum(over: _graph.Rows, values: Float[Array, "edges *c"]) -> Float[Array, "rows *c"]:
+    return segment_sum(values, jnp.asarray(over.row), len(over.nodes), indices_are_sorted=True)
 
 
 @float64
@@ -130,3 +139,41 @@ def batch_loss_std(
     variance = (1.0 / b - 1.0 / n) * spread + jnp.mean(moments.variance) / b
     positive = variance > 0.0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1.0)), 0.0)
+
+
+@float64
+def cross_entropy_gap(
+    graph: Any, features: Numbers, weights: Numbers, fan_out: Count, nodes: Any = None
+) -> Float[Array, ""]:
+    """What sampling adds to the mean softmax cross-entropy, to second order in the sampling noise.
+
+    L_β(W) − L_full(W) ≈ ½ mean_i tr[W V_i Wᵀ (diag p_i − p_i p_iᵀ)] ≥ 0, p_i = softmax(W h̄_i). The
+    targets drop out. The exact gap is ≥ 0 for every loss that is convex in the logits, and does not
+    grow with β; a few neighbours and large logits leave the second order behind.
+
+    Args:
+        graph: directed or not; its nodes hold the features.
+        features: (all nodes, r), finite.
+        weights: (K, r) W; may be traced.
+        fan_out: β ≥ 1, sampled without replacement.
+        nodes: distinct nodes that the mean runs over; all by default.
+
+    Returns:
+        Gap, scalar, natural logarithm.
+
+    Raises:
+        ValueError: an argument is out of range, not finite or of another shape.
+
+    Source: derived, docs/fanout.md, Convex order.
+
+    """
+    over = _graph.rows(graph, nodes)
+    x = _graph.features_of(features, over.num_nodes)
+    second = coefficients(over.degrees, _graph.fan_out_of(fan_out)).second
+    check_shape("weights", weights, (None, x.shape[1]), "(outputs, features)")
+    check_number("weights", weights)
+    hidden, u = _logits(over, x, weights)
+    p = jax.nn.softmax(hidden, axis=1)
+    squares = jnp.sum(p * _sum(over, u**2), axis=1)
+    along = _sum(over, jnp.sum(p[over.row] * u, axis=1) ** 2)
+    return 0.5 * jnp.mean(second * (squares - along))

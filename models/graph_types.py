@@ -55,14 +55,14 @@ class Graph:
         if self.features is not None:
             check_shape("features", self.features, (n, None), "one row a node")
             check_number("features", self.features)
-            fields["features"] = _frozen(np.asarray(self.features))
+            fields["features"] = read_only(np.asarray(self.features))
         if self.labels is not None:
             check_shape("labels", self.labels, (n,), "one entry a node")
-            fields["labels"] = _frozen(_integers("labels", self.labels, -1, None))
+            fields["labels"] = read_only(check_integers("labels", self.labels, -1, None))
         if not isinstance(self.splits, Mapping):
             raise fail("splits", f"a {type(self.splits).__name__}", "a mapping of names to nodes")
         fields["splits"] = {
-            name: _frozen(_integers(f"splits[{name!r}]", nodes, 0, n - 1))
+            name: read_only(check_integers(f"splits[{name!r}]", nodes, 0, n - 1))
             for name, nodes in self.splits.items()
         }
         if not isinstance(self.class_names, tuple | list):
@@ -147,7 +147,7 @@ class Graph:
 
         Features, labels and splits follow their nodes; a split loses the nodes that are not kept.
         """
-        nodes = _integers("nodes", nodes, 0, self.num_nodes - 1)
+        nodes = check_integers("nodes", nodes, 0, self.num_nodes - 1)
         if len(np.unique(nodes)) != len(nodes):
             raise fail("nodes", nodes, "distinct nodes")
         if len(nodes) == 0:
@@ -259,10 +259,10 @@ def _simple_pairs(name: str, edges: Any, num_nodes: int) -> np.ndarray:
     pairs = pairs.astype(np.int64)
     # One number a pair: sorted much faster than rows, in the same order.
     code = np.unique(pairs.min(axis=1) * num_nodes + pairs.max(axis=1))
-    return _frozen(np.stack(np.divmod(code, num_nodes), axis=1))
+    return read_only(np.stack(np.divmod(code, num_nodes), axis=1))
 
 
-def _integers(name: str, value: Any, low: int, high: int | None) -> np.ndarray:
+def check_integers(name: str, value: Any, low: int, high: int | None) -> np.ndarray:
     """`value` as an array (any,) of integers in [low, high]."""
     accepted = f"a list of integers ≥ {low}" + ("" if high is None else f" and ≤ {high}")
     try:
@@ -279,7 +279,7 @@ def _integers(name: str, value: Any, low: int, high: int | None) -> np.ndarray:
     return array
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     """`array` as read-only, copied if it is writable: someone else may hold it."""
     if array.flags.writeable:
         array = array.copy()

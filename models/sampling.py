@@ -1,0 +1,304 @@
+"""Uniform samples of neighbours and of training nodes, with traced sizes.
+
+Shapes are static (`max_fan_out`, `max_batch_size`), sizes may be traced (`fan_out`, `batch_size`):
+one compiled program serves a whole grid of them. Symbols: N(i) the in-neighbours of node i,
+d = |N(i)| its degree, β the fan-out, m = min(β, d), b the batch size.
+"""
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Bool, Int, UInt32
+
+from boundlab.checks import check_integer, check_key, fail
+from boundlab.models.counter_bits import below, counter_key, threefry
+from boundlab.models.graph_types import check_integers
+from boundlab.models.neighborhoods import Neighborhoods, neighborhoods
+from boundlab.precision import is_traced
+from boundlab.typing import Count
+
+# Up to so many nodes a whole random order is cheaper than the rejection of repeats.
+_SMALL = 256
+
+
+def sample_neighbors(
+    key: Any,
+    graph: Any,
+    nodes: Any,
+    fan_out: Count,
+    max_fan_out: Count,
+    *,
+    replace: bool = False,
+) -> tuple[Int[jax.Array, "rows max_fan_out"], Bool[jax.Array, "rows max_fan_out"]]:
+    """Uniform sample of min(β, d) in-neighbours of each node, without replacement.
+
+    Floyd's algorithm [bentley1987floyd], all rows at once: slot k takes a uniform position t from
+    {0, …, d − m + k}, or d − m + k itself where t was taken before. Each of the C(d, m) subsets has
+    the same probability, to a relative error of at most m·d/2³² (32 random bits a slot). The bits
+    are a function of (key, node, slot) alone: a repeated node has the same subset in each of its
+    rows, different nodes have independent ones, and nothing depends on `max_fan_out` or on x64
+    mode. For β ≥ d all neighbours are returned, in increasing order.
+
+    Args:
+        key: One key; may be traced.
+        graph: `Graph`, `DirectedGraph`, or their `Neighborhoods` (which may be traced).
+        nodes: Node ids (rows,), repeats allowed; may be traced. Id n stands for no node: an empty
+            row.
+        fan_out: β, an integer ≥ 0, may be traced; more than `max_fan_out` only if no node has more
+            neighbours than that.
+        max_fan_out: Slots of a row, static; may exceed every degree.
+        replace: Instead draw β neighbours independently, with replacement (none where d = 0). Never
+            reaches the full neighbourhood: for comparisons only.
+
+    Returns:
+        Node ids (rows, max_fan_out), int32, and the mask of sampled slots, the first m of a row
+        (the first β with replacement). A masked slot holds the row's own node.
+
+    Raises:
+        ValueError: Naming the argument.
+    """
+    check_key("key", key)
+    lists = neighborhoods(graph)
+    max_fan_out = check_integer("max_fan_out", max_fan_out, 0)
+    if not isinstance(replace, bool | np.bool):
+        raise fail("replace", repr(replace), "True or False")
+    nodes = _node_ids("nodes", nodes, lists.num_nodes)
+    if is_traced(fan_out):
+        if fan_out.shape or not jnp.issubdtype(fan_out.dtype, jnp.integer):  # type: ignore[union-attr]
+            raise fail("fan_out", f"a traced {fan_out}", "one integer")
+    else:
+        fan_out = check_integer("fan_out", _concrete(fan_out), 0)
+        if fan_out > max_fan_out and not is_traced(lists):
+            largest = max_degree(graph)
+            if replace or largest > max_fan_out:
+                accepted = f"an integer ≤ max_fan_out = {max_fan_out}"
+                why = "" if replace else f" (the largest degree is {largest})"
+                raise fail("fan_out", fan_out, accepted + why)
+        fan_out = min(fan_out, 2**31 - 1)
+    return _sample_neighbors(
+        key, lists, nodes, jnp.asarray(fan_out, dtype=jnp.int32), max_fan_out, bool(replace)
+    )
+
+
+def sample_batch(
+    key: Any, train_nodes: Any, batch_size: Count, max_batch_size: Count
+) -> tuple[Int[jax.Array, " max_batch_size"], Bool[jax.Array, " max_batch_size"]]:
+    """Uniform subset of b training nodes, without replacement: the first b of one random order.
+
+    Every ordered choice is equally likely, to a relative error of about n²/2³³ (ties among 32
+    random bits). For one key the subsets are nested in b, whatever `max_batch_size`.
+
+    The random order is that of first occurrences in n independent uniform draws followed by a
+    random permutation. For b much below n the first few draws decide, so that time grows with
+    `max_batch_size`, not with n log n.
+
+    Args:
+        key: One key; may be traced.
+        train_nodes: Distinct node ids (n,); may be traced.
+        batch_size: b, an integer in 1 … min(n, max_batch_size); a traced one is clamped to it.
+        max_batch_size: Slots, static; may exceed n.
+
+    Returns:
+        Node ids (max_batch_size,), int32, and the mask, true on the first b slots. Masked slots
+        hold nodes of `train_nodes` as well.
+
+    Raises:
+        ValueError: Naming the argument.
+    """
+    check_key("key", key)
+    max_batch_size = check_integer("max_batch_size", max_batch_size, 1)
+    nodes = _node_ids("train_nodes", train_nodes, None)
+    num_train = len(nodes)
+    if num_train == 0:
+        raise fail("train_nodes", "none", "at least one node")
+    if not is_traced(nodes):
+        concrete = np.asarray(nodes)
+        if np.any(concrete[1:] <= concrete[:-1]) and len(np.unique(concrete)) < num_train:
+            raise fail("train_nodes", "repeated nodes", "distinct nodes")
+    limit = min(num_train, max_batch_size)
+    if is_traced(batch_size):
+        if batch_size.shape or not jnp.issubdtype(batch_size.dtype, jnp.integer):  # type: ignore[union-attr]
+            raise fail("batch_size", f"a traced {batch_size}", "one integer")
+    else:
+        why = f"max_batch_size = {max_batch_size}, {num_train} train nodes"
+        batch_size = check_integer("batch_size", _concrete(batch_size), 1, limit, why=why)
+    size = jnp.clip(jnp.asarray(batch_size, dtype=jnp.int32), 1, limit)
+    return _sample_batch(key, nodes, size, max_batch_size)
+
+
+def max_degree(graph: Any) -> int:
+    """Largest in-degree of a graph, as a Python int."""
+    degrees = graph.degrees()
+    return int(np.max(np.asarray(degrees), initial=0))
+
+
+def _concrete(value: Any) -> Any:
+    """A concrete integer scalar of JAX or NumPy as a Python int, anything else as it is."""
+    if isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu":
+        return int(value)
+    return value
+
+
+def _node_ids(name: str, nodes: Any, last: int | None) -> Int[jax.Array, " rows"]:
+    """`nodes` as int32, refused unless they are one axis of integers in 0 … last."""
+    if is_traced(nodes):
+        if not hasattr(nodes, "dtype"):
+            raise fail(name, "a list of traced values", "one array of integers")
+        if nodes.ndim != 1 or not jnp.issubdtype(nodes.dtype, jnp.integer):
+            raise fail(name, f"{nodes.dtype} of shape {nodes.shape}", "integers, shape (any,)")
+    else:
+        nodes = check_integers(name, nodes, 0, 2**31 - 1 if last is None else last)
+    return jnp.asarray(nodes, dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnames=("max_fan_out", "replace"))
+def _sample_neighbors(
+    key: Any,
+    lists: Neighborhoods,
+    nodes: Int[jax.Array, " rows"],
+    fan_out: Int[jax.Array, ""],
+    max_fan_out: int,
+    replace: bool,
+) -> tuple[Int[jax.Array, "rows max_fan_out"], Bool[jax.Array, "rows max_fan_out"]]:
+    rows = len(nodes)
+    own = jnp.broadcast_to(nodes[:, None], (rows, max_fan_out))
+    if max_fan_out == 0 or lists.indices.shape[0] == 0:
+        return own, jnp.zeros((rows, max_fan_out), bool)
+    last = lists.num_nodes
+    start = lists.indptr[nodes]
+    degree = lists.indptr[jnp.minimum(nodes + 1, last)] - start  # node n has none
+    fan_out = jnp.maximum(fan_out, 0)
+    # One row a slot until the end: contiguous over nodes, so that XLA vectorises.
+    slot = jnp.arange(max_fan_out, dtype=jnp.int32)[:, None]
+    bits = _slot_bits(key, nodes, max_fan_out)
+    if replace:
+        count = jnp.where(degree > 0, fan_out, 0)
+        bound = jnp.broadcast_to(degree[None, :], bits.shape).astype(jnp.uint32)
+        chosen = below(bits, bound).astype(jnp.int32)
+    else:
+        count = jnp.minimum(degree, fan_out)
+        highest = (degree - count)[None, :] + slot
+        draws = below(bits, highest.astype(jnp.uint32) + np.uint32(1)).astype(jnp.int32)
+        chosen = _without_repeats(draws, highest, jnp.max(count, initial=0))
+    mask = slot < count[None, :]
+    edge = start[None, :] + jnp.where(mask, chosen, 0)
+    index = jnp.where(mask, lists.indices.at[edge].get(mode="clip"), nodes[None, :])
+    return index.T, mask.T
+
+
+def _slot_bits(
+    key: Any, nodes: Int[jax.Array, " rows"], max_fan_out: int
+) -> UInt32[jax.Array, "max_fan_out rows"]:
+    """32 random bits for each slot and row, a function of (key, node, slot) alone."""
+    pairs = -(-max_fan_out // 2)  # a counter gives the bits of two slots
+    rows = len(nodes)
+    node = jnp.broadcast_to(nodes.astype(jnp.uint32)[None, :], (pairs, rows))
+    pair = lax.broadcasted_iota(jnp.uint32, (pairs, rows), 0)
+    words = threefry(counter_key(key), node, pair)
+    bits = jnp.stack(words, axis=1)
+    return bits.reshape(2 * pairs, rows)[:max_fan_out]
+
+
+def _without_repeats(
+    draws: Int[jax.Array, "slots rows"],
+    highest: Int[jax.Array, "slots rows"],
+    used: Int[jax.Array, ""],
+) -> Int[jax.Array, "slots rows"]:
+    """Floyd's rule: each slot's draw, or the slot's `highest` where an earlier slot holds the draw.
+
+    Slots from `used` on may hold anything.
+    """
+
+    def fill(k: Int[jax.Array, ""], chosen: Int[jax.Array, "slots rows"]) -> Any:
+        draw = lax.dynamic_index_in_dim(draws, k, keepdims=False)
+        taken = jnp.any(chosen == draw[None, :], axis=0)
+        value = jnp.where(taken, lax.dynamic_index_in_dim(highest, k, keepdims=False), draw)
+        return lax.dynamic_update_index_in_dim(chosen, value, k, axis=0)
+
+    # Unrolled, it would not run faster and take up to seconds to compile.
+    return lax.fori_loop(0, used, fill, jnp.full_like(draws, -1))
+
+
+@functools.partial(jax.jit, static_argnames=("max_batch_size",))
+def _sample_batch(
+    key: Any,
+    train_nodes: Int[jax.Array, " n"],
+    batch_size: Int[jax.Array, ""],
+    max_batch_size: int,
+) -> tuple[Int[jax.Array, " max_batch_size"], Bool[jax.Array, " max_batch_size"]]:
+    num_train = len(train_nodes)
+    wanted = min(num_train, max_batch_size)
+    words = counter_key(key)
+    draws = _draws_for(num_train, wanted)
+    if draws is None:
+        order = _whole_order(words, num_train)[:wanted]
+    else:
+        short = _first_occurrences(_positions(words, num_train, draws), num_train, wanted)
+        # Almost never: a loop, since both branches of a `cond` are run under vmap.
+        order, _ = lax.while_loop(
+            lambda state: state[1] < wanted,
+            lambda state: (
+                _whole_order(_after(state[1], words), num_train)[:wanted],
+                jnp.int32(wanted),
+            ),
+            short,
+        )
+    order = jnp.concatenate([order, jnp.zeros(max_batch_size - wanted, jnp.int32)])
+    return train_nodes[order], jnp.arange(max_batch_size, dtype=jnp.int32) < batch_size
+
+
+def _after(value: Any, words: Any) -> Any:
+    """`words`, made to depend on `value`: XLA would compute ahead what a loop's body does not change."""
+    return lax.optimization_barrier((words, value))[0]
+
+
+def _draws_for(num_train: int, wanted: int) -> int | None:
+    """Draws that hold `wanted` distinct values of n except with probability about 1e-9.
+
+    Mean n·ln(n/(n − w)) plus six standard deviations; None where the whole order is no dearer.
+    """
+    if num_train <= _SMALL or 2 * wanted > num_train:
+        return None
+    log_ratio = -math.log1p(-wanted / num_train)
+    variance = num_train * (wanted / (num_train - wanted) - log_ratio)
+    draws = math.ceil(num_train * log_ratio + 6 * math.sqrt(variance)) + 8
+    return draws if draws < num_train else None
+
+
+def _positions(
+    words: tuple[UInt32[jax.Array, ""], UInt32[jax.Array, ""]], num_train: int, draws: int
+) -> Int[jax.Array, " draws"]:
+    """The first `draws` of the independent uniform draws from 0 … n − 1."""
+    pairs = jnp.arange(-(-draws // 2), dtype=jnp.uint32)
+    bits = jnp.stack(threefry(words, jnp.zeros_like(pairs), pairs), axis=-1).reshape(-1)[:draws]
+    return below(bits, jnp.full((draws,), num_train, jnp.uint32)).astype(jnp.int32)
+
+
+def _whole_order(
+    words: tuple[UInt32[jax.Array, ""], UInt32[jax.Array, ""]], num_train: int
+) -> Int[jax.Array, " n"]:
+    """The whole random order of 0 … n − 1: first occurrences in n draws, then in a permutation."""
+    pairs = jnp.arange(-(-num_train // 2), dtype=jnp.uint32)
+    bits = jnp.stack(threefry(words, jnp.ones_like(pairs), pairs), axis=-1).reshape(-1)[:num_train]
+    _, rest = lax.sort((bits, jnp.arange(num_train, dtype=jnp.int32)), num_keys=1)
+    sequence = jnp.concatenate([_positions(words, num_train, num_train), rest])
+    return _first_occurrences(sequence, num_train, num_train)[0]
+
+
+def _first_occurrences(
+    sequence: Int[jax.Array, " length"], num_values: int, wanted: int
+) -> tuple[Int[jax.Array, " wanted"], Int[jax.Array, ""]]:
+    """The first `wanted` distinct values of a sequence in 0 … num_values − 1, and how many there are."""
+    length = len(sequence)
+    place = jnp.arange(length, dtype=jnp.int32)
+    first = jnp.full((num_values,), length, jnp.int32).at[sequence].min(place)
+    new = first[sequence] == place
+    count = jnp.cumsum(new, dtype=jnp.int32)
+    slot = jnp.where(new, count - 1, wanted)
+    found = jnp.zeros((wanted,), jnp.int32).at[slot].set(sequence, mode="drop")
+    return found, count[-1]

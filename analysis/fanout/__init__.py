@@ -1,1 +1,15 @@
 """Full-graph against mini-batch training, through batch size and fan-out."""
+
+from boundlab.analysis.fanout.published_tables import (
+    FittedElasticities,
+    fit_elasticities,
+    published_accuracy,
+    published_iterations,
+)
+
+__all__ = [
+    "FittedElasticities",
+    "fit_elasticities",
+    "published_accuracy",
+    "published_iterations",
+]

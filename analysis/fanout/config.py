@@ -22,6 +22,8 @@ class Config:
     """Share of a node's neighbours in its own class."""
     class_gap: float = 0.8
     """Standard deviation of the class means, with feature noise of standard deviation 1."""
+    selection_draws: int = 8192
+    """Drawn grids of scores behind every mean of a maximum."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -29,6 +31,7 @@ class Config:
         check_integer("num_nodes", self.num_nodes, 24)
         check_integer("num_classes", self.num_classes, 2, self.num_nodes // 4)
         check_integer("num_features", self.num_features, 1)
+        check_integer("selection_draws", self.selection_draws, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
             raise fail(

@@ -16,6 +16,7 @@ from boundlab.theory.fanout.noise import (
     gradient_noise,
     noise_floor,
 )
+from boundlab.theory.fanout.order_statistics import expected_maximum
 from boundlab.theory.fanout.pac_bayes import pac_bayes_bound
 from boundlab.theory.fanout.population import (
     PopulationTrajectory,
@@ -42,6 +43,11 @@ from boundlab.theory.fanout.touched import (
     touched_nodes,
     touched_regular,
 )
+from boundlab.theory.fanout.trivial_losses import (
+    explained_share,
+    relu_binary_cross_entropy_floor,
+    zero_predictor_loss,
+)
 from boundlab.theory.fanout.wasserstein import gaussian_w2
 
 __all__ = [
@@ -58,7 +64,9 @@ __all__ = [
     "batch_loss_std",
     "block_degree_law",
     "cross_entropy_gap",
+    "expected_maximum",
     "expected_touched_nodes",
+    "explained_share",
     "gaussian_w2",
     "gradient_covariance",
     "gradient_noise",
@@ -73,6 +81,7 @@ __all__ = [
     "paper_iterations_mse",
     "population_gradient_descent",
     "population_loss",
+    "relu_binary_cross_entropy_floor",
     "row_distance",
     "sampled_loss_moments",
     "touched_layers",
@@ -81,4 +90,5 @@ __all__ = [
     "training_flops",
     "two_hop_variance",
     "wasserstein_delta",
+    "zero_predictor_loss",
 ]

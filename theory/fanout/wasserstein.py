@@ -70,7 +70,7 @@ def _distance(
 
 def _symmetric_root(matrix: Float[Array, "r r"]) -> Float[Array, "r r"]:
     values, vectors = jnp.linalg.eigh(matrix)
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))[None, :]) @ vectors.T
 
 
 def _covariance(name: str, value: Any, size: int) -> Float[Array, "r r"]:

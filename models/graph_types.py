@@ -30,17 +30,8 @@ class NeighborTable(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Graph:
-    """A simple undirected graph (no self-loops, no repeated edges, no weights).
-
-    `pairs` (E, 2) may be given as in `from_edges`; it is checked and kept with each edge once,
-    first < second, in lexicographic order. All arrays are read-only.
-
-    Optional node data: `features` (n, p), `labels` (n,) with −1 for unlabelled, `class_names`, and
-    `splits`, a mapping from a split's name to its node indices.
-
-    Raises `ValueError` naming the field.
-    """
+class SimpleGraph:
+    """What `Graph` and `DirectedGraph` share: edges without loops or repeats, and node data."""
 
     num_nodes: int
     pairs: Int[np.ndarray, "E 2"]
@@ -51,7 +42,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         n = check_integer("num_nodes", self.num_nodes, 1)
-        fields: dict[str, Any] = {"num_nodes": n, "pairs": _simple_pairs("pairs", self.pairs, n)}
+        fields: dict[str, Any] = {"num_nodes": n, "pairs": self._kept_pairs("pairs", self.pairs, n)}
         if self.features is not None:
             check_shape("features", self.features, (n, None), "one row a node")
             check_number("features", self.features)
@@ -71,10 +62,72 @@ class Graph:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
+    @staticmethod
+    def _kept_pairs(name: str, pairs: Any, num_nodes: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def to_edge_index(self) -> Int[np.ndarray, "2 edges"]:
+        """Directed edges, row 0 the senders, row 1 the receivers, sorted by receiver, then sender."""
+        raise NotImplementedError
+
     @property
     def num_edges(self) -> int:
         """Number of edges E, each pair counted once."""
         return len(self.pairs)
+
+    def degrees(self) -> Int[np.ndarray, " n"]:
+        """Number of neighbours of each node: of nodes that send to it."""
+        return np.bincount(self.to_edge_index()[1], minlength=self.num_nodes)
+
+    def out_degrees(self) -> Int[np.ndarray, " n"]:
+        """Number of nodes that each node sends to; the degree, in an undirected graph."""
+        return np.bincount(self.to_edge_index()[0], minlength=self.num_nodes)
+
+    def neighbor_table(self) -> NeighborTable:
+        """Neighbours of each node as a padded table (n, max degree)."""
+        senders, receivers = self.to_edge_index()
+        degrees = np.bincount(receivers, minlength=self.num_nodes)
+        index = np.tile(np.arange(self.num_nodes)[:, None], (1, degrees.max(initial=0)))
+        slot = np.arange(len(receivers)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
+        index[receivers, slot] = senders
+        return NeighborTable(index, np.arange(index.shape[1]) < degrees[:, None])
+
+    def to_graphs_tuple(self) -> Any:
+        """`jraph.GraphsTuple` of this one graph, with the edges of `to_edge_index`.
+
+        `nodes` are the features (or `None`); edges carry no features and are sorted by receiver.
+        """
+        import jraph
+
+        senders, receivers = self.to_edge_index().astype(np.int32)
+        return jraph.GraphsTuple(
+            nodes=self.features,
+            edges=None,
+            senders=senders,
+            receivers=receivers,
+            globals=None,
+            n_node=np.array([self.num_nodes], np.int32),
+            n_edge=np.array([len(senders)], np.int32),
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Graph(SimpleGraph):
+    """A simple undirected graph (no self-loops, no repeated edges, no weights).
+
+    `pairs` (E, 2) may be given as in `from_edges`; it is checked and kept with each edge once,
+    first < second, in lexicographic order. All arrays are read-only.
+
+    Optional node data: `features` (n, p), `labels` (n,) with −1 for unlabelled, `class_names`, and
+    `splits`, a mapping from a split's name to its node indices.
+
+    Raises `ValueError` naming the field.
+    """
+
+    @staticmethod
+    def _kept_pairs(name: str, pairs: Any, num_nodes: int) -> np.ndarray:
+        ordered = checked_pairs(name, pairs, num_nodes)
+        return distinct_pairs(np.sort(ordered, axis=1), num_nodes)
 
     def edges(self) -> Int[np.ndarray, "E 2"]:
         """Edges (E, 2): each pair once, first < second, sorted."""
@@ -102,36 +155,13 @@ class Graph:
         """Number of neighbours of each node."""
         return np.bincount(self.pairs.reshape(-1), minlength=self.num_nodes)
 
-    def neighbor_table(self) -> NeighborTable:
-        """Neighbours of each node as a padded table (n, max degree)."""
-        degrees = self.degrees()
-        sources, targets = self.to_edge_index()
-        index = np.tile(np.arange(self.num_nodes)[:, None], (1, degrees.max(initial=0)))
-        slot = np.arange(len(targets)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
-        index[targets, slot] = sources
-        return NeighborTable(index, np.arange(index.shape[1]) < degrees[:, None])
+    def out_degrees(self) -> Int[np.ndarray, " n"]:
+        """Number of neighbours of each node."""
+        return self.degrees()
 
     def is_connected(self) -> bool:
         """Whether every node can be reached from every other; a single node is connected."""
         return bool(connected_components(self._sparse(), directed=False)[0] == 1)
-
-    def to_graphs_tuple(self) -> Any:
-        """`jraph.GraphsTuple` of this one graph, with both directions of each edge.
-
-        `nodes` are the features (or `None`); edges carry no features and are sorted by receiver.
-        """
-        import jraph
-
-        senders, receivers = self.to_edge_index().astype(np.int32)
-        return jraph.GraphsTuple(
-            nodes=self.features,
-            edges=None,
-            senders=senders,
-            receivers=receivers,
-            globals=None,
-            n_node=np.array([self.num_nodes], np.int32),
-            n_edge=np.array([len(senders)], np.int32),
-        )
 
     def to_networkx(self) -> Any:
         """`networkx.Graph` on the nodes 0 … n − 1, without node data."""
@@ -187,7 +217,7 @@ def from_edges(edges: Any, num_nodes: Count) -> Graph:
     anything but pairs of integers.
     """
     n = check_integer("num_nodes", num_nodes, 1)
-    return Graph(n, _simple_pairs("edges", edges, n))
+    return Graph(n, Graph._kept_pairs("edges", edges, n))
 
 
 def from_networkx(g: Any) -> Graph:
@@ -239,8 +269,8 @@ def breadth_first_piece(graph: Any, num_nodes: Count, root: Count = 0) -> Graph:
     return graph.induced(order[:num_nodes])
 
 
-def _simple_pairs(name: str, edges: Any, num_nodes: int) -> np.ndarray:
-    """Edges (E, 2) as a `Graph` keeps them, or a `ValueError` that names them."""
+def checked_pairs(name: str, edges: Any, num_nodes: int) -> np.ndarray:
+    """Pairs (E, 2) of distinct nodes as int64, or a `ValueError` that names them."""
     accepted = "pairs of integers, shape (any, 2)"
     try:
         pairs = np.asarray(edges if hasattr(edges, "shape") else list(edges))
@@ -256,9 +286,13 @@ def _simple_pairs(name: str, edges: Any, num_nodes: int) -> np.ndarray:
     loops = pairs[:, 0] == pairs[:, 1]
     if loops.any():
         raise fail(name, f"a self-loop at node {pairs[loops][0, 0]}", "pairs of distinct nodes")
-    pairs = pairs.astype(np.int64)
+    return pairs.astype(np.int64)
+
+
+def distinct_pairs(pairs: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Pairs (E, 2), each once, in lexicographic order, read-only."""
     # One number a pair: sorted much faster than rows, in the same order.
-    code = np.unique(pairs.min(axis=1) * num_nodes + pairs.max(axis=1))
+    code = np.unique(pairs[:, 0] * num_nodes + pairs[:, 1])
     return read_only(np.stack(np.divmod(code, num_nodes), axis=1))
 
 

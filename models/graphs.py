@@ -1,4 +1,4 @@
-"""Graphs: textbook families, random ones and citation graphs, all as `Graph`.
+"""Graphs: textbook families, random ones and citation graphs, as `Graph` or `DirectedGraph`.
 
 from boundlab.models import graphs
 graph = graphs.barabasi_albert(jax.random.key(0), n=256, edges_per_node=2)
@@ -7,6 +7,7 @@ graph = graphs.barabasi_albert(jax.random.key(0), n=256, edges_per_node=2)
 import numpy as np
 
 from boundlab.checks import check_integer
+from boundlab.models.directed_graphs import DirectedGraph, from_directed_edges
 from boundlab.models.graph_types import (
     Graph,
     NeighborTable,
@@ -20,6 +21,7 @@ from boundlab.models.random_graphs import barabasi_albert, chung_lu, random_regu
 from boundlab.typing import Count
 
 __all__ = [
+    "DirectedGraph",
     "Graph",
     "NeighborTable",
     "barabasi_albert",
@@ -27,6 +29,7 @@ __all__ = [
     "chung_lu",
     "complete",
     "cycle",
+    "from_directed_edges",
     "from_edges",
     "from_networkx",
     "hypercube",

@@ -49,8 +49,8 @@ def sample_neighbors(
         graph: `Graph`, `DirectedGraph`, or their `Neighborhoods` (which may be traced).
         nodes: Node ids (rows,), repeats allowed; may be traced. Id n stands for no node: an empty
             row.
-        fan_out: β, an integer ≥ 0, may be traced; more than `max_fan_out` only if no node has more
-            neighbours than that.
+        fan_out: β, an integer ≥ 0; more than `max_fan_out` only if no node has more neighbours than
+            that. A traced one, which can't be checked, is clamped to 0 … max_fan_out.
         max_fan_out: Slots of a row, static; may exceed every degree.
         replace: Instead draw β neighbours independently, with replacement (none where d = 0). Never
             reaches the full neighbourhood: for comparisons only.
@@ -172,7 +172,7 @@ def _sample_neighbors(
     last = lists.num_nodes
     start = lists.indptr[nodes]
     degree = lists.indptr[jnp.minimum(nodes + 1, last)] - start  # node n has none
-    fan_out = jnp.maximum(fan_out, 0)
+    fan_out = jnp.clip(fan_out, 0, max_fan_out)
     # One row a slot until the end: contiguous over nodes, so that XLA vectorises.
     slot = jnp.arange(max_fan_out, dtype=jnp.int32)[:, None]
     bits = _slot_bits(key, nodes, max_fan_out)

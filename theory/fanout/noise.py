@@ -13,6 +13,7 @@ g = e h̄ᵀ + A ξ + q(ξ), A ξ = e ξᵀ + W ξ h̄ᵀ and q(ξ) = W ξ ξᵀ
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -282,8 +283,8 @@ def noise_floor(
     why = f"2/λ_max(C_hh + V̄) = {limit:.12g}" if np.isfinite(limit) else ""
     check_shape("step_size", step_size, ())
     check_number("step_size", step_size, 0.0, limit, low_open=True, high_open=True, why=why)
-    ridge = implicit_ridge(moments.mean, moments.average_covariance, y)
-    weights = np.asarray(ridge.weights)
+    with jax.ensure_compile_time_eval():  # the step size alone may be traced
+        weights = np.asarray(implicit_ridge(moments.mean, moments.average_covariance, y).weights)
     noise = gradient_noise(graph, features, targets, weights, batch_size, fan_out, nodes)
     eta = jnp.asarray(step_size, dtype=jnp.float64)
     floor = 0.25 * eta * (noise.batch_part + noise.fan_out_part)

@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.ops import segment_sum
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64
 from boundlab.theory.fanout import _graph
-from boundlab.theory.fanout._fourth_moments import coefficients
+from boundlab.theory.fanout._fourth_moments import Coefficients, coefficients
 from boundlab.typing import Count, Numbers
 
 
@@ -72,31 +72,50 @@ def sampled_loss_moments(
     c = coefficients(over.degrees, _graph.fan_out_of(fan_out))
     check_shape("weights", weights, (y.shape[1], x.shape[1]), "(outputs, features)")
     check_number("weights", weights)
-    hidden, u = _logits(over, x, weights)
-    error = hidden - y
-    along = jnp.sum(error[over.row] * u, axis=1)
-    length = jnp.sum(u**2, axis=1)
-    products = _sum(over, u[:, :, None] * u[:, None, :])
-    trace = _sum(over, length)
-    mean = 0.5 * jnp.sum(error**2, axis=1) + 0.5 * c.second * trace
-    square = c.fourth * _sum(over, length**2) - (c.second * trace) ** 2
-    square += c.pairs * (trace**2 + 2.0 * jnp.sum(products**2, axis=(1, 2)))
-    variance = c.second * _sum(over, along**2) + 0.25 * square
-    variance += c.third * _sum(over, along * length)
-    return LossMoments(mean, jnp.maximum(variance, 0.0))  # not below 0 by rounding
-
-
-def _logits(
-    over: _graph.Rows, x: Float[np.ndarray, "n r"], weights: Numbers
-) -> tuple[Float[Array, "rows K"], Float[Array, "edges K"]]:
-    """W h̄_i of each row and u_j = W (x_j − h̄_i) of each edge."""
     w = jnp.asarray(weights, dtype=jnp.float64)
-    hidden = over.mean(x) @ w.T
-    return hidden, (x @ w.T)[over.senders] - hidden[over.row]
+    return _moments(_edges(over, x), y, c, w)
 
 
-def _sum(over: _graph.Rows, values: Float[Array, "edges *c"]) -> Float[Array, "rows *c"]:
-    return segment_sum(values, jnp.asarray(over.row), len(over.nodes), indices_are_sorted=True)
+class _Edges(NamedTuple):
+    """What the logits need of the graph, as arrays."""
+
+    x: Float[Array | np.ndarray, "n r"]
+    mean: Float[Array | np.ndarray, "rows r"]
+    senders: Int[Array | np.ndarray, " edges"]
+    row: Int[Array | np.ndarray, " edges"]
+
+    def logits(
+        self, w: Float[Array, "K r"]
+    ) -> tuple[Float[Array, "rows K"], Float[Array, "edges K"]]:
+        """W h̄_i of each row and u_j = W (x_j − h̄_i) of each edge."""
+        hidden = self.mean @ w.T
+        return hidden, (self.x @ w.T)[self.senders] - hidden[self.row]
+
+    def sum(self, values: Float[Array, "edges *c"]) -> Float[Array, "rows *c"]:
+        """Sum over the edges of each row."""
+        return segment_sum(values, self.row, len(self.mean), indices_are_sorted=True)
+
+
+def _edges(over: _graph.Rows, x: Float[np.ndarray, "n r"]) -> _Edges:
+    return _Edges(x, over.mean(x), over.senders, over.row)
+
+
+@jax.jit
+def _moments(
+    edges: _Edges, y: Float[Array, "rows K"], c: Coefficients, w: Float[Array, "K r"]
+) -> LossMoments:
+    hidden, u = edges.logits(w)
+    error = hidden - y
+    along = jnp.sum(error[edges.row] * u, axis=1)
+    length = jnp.sum(u**2, axis=1)
+    products = edges.sum(u[:, :, None] * u[:, None, :])
+    trace = edges.sum(length)
+    mean = 0.5 * jnp.sum(error**2, axis=1) + 0.5 * c.second * trace
+    square = c.fourth * edges.sum(length**2) - (c.second * trace) ** 2
+    square += c.pairs * (trace**2 + 2.0 * jnp.sum(products**2, axis=(1, 2)))
+    variance = c.second * edges.sum(along**2) + 0.25 * square
+    variance += c.third * edges.sum(along * length)
+    return LossMoments(mean, jnp.maximum(variance, 0.0))  # not below 0 by rounding
 
 
 @float64
@@ -135,6 +154,12 @@ def batch_loss_std(
     moments = sampled_loss_moments(graph, features, targets, weights, fan_out, nodes)
     n = len(moments.mean)
     b = _graph.batch_size_of(batch_size, n)
+    return _std(moments, jnp.asarray(b, dtype=jnp.float64))
+
+
+@jax.jit
+def _std(moments: LossMoments, b: Float[Array, ""]) -> Float[Array, ""]:
+    n = len(moments.mean)
     spread = jnp.sum((moments.mean - jnp.mean(moments.mean)) ** 2) / max(n - 1, 1)
     variance = (1.0 / b - 1.0 / n) * spread + jnp.mean(moments.variance) / b
     positive = variance > 0.0
@@ -172,8 +197,13 @@ def cross_entropy_gap(
     second = coefficients(over.degrees, _graph.fan_out_of(fan_out)).second
     check_shape("weights", weights, (None, x.shape[1]), "(outputs, features)")
     check_number("weights", weights)
-    hidden, u = _logits(over, x, weights)
+    return _gap(_edges(over, x), second, jnp.asarray(weights, dtype=jnp.float64))
+
+
+@jax.jit
+def _gap(edges: _Edges, second: Float[Array, " rows"], w: Float[Array, "K r"]) -> Float[Array, ""]:
+    hidden, u = edges.logits(w)
     p = jax.nn.softmax(hidden, axis=1)
-    squares = jnp.sum(p * _sum(over, u**2), axis=1)
-    along = _sum(over, jnp.sum(p[over.row] * u, axis=1) ** 2)
+    squares = jnp.sum(p * edges.sum(u**2), axis=1)
+    along = edges.sum(jnp.sum(p[edges.row] * u, axis=1) ** 2)
     return 0.5 * jnp.mean(second * (squares - along))

@@ -41,11 +41,15 @@ KINDS = ("mean", "mean_self", "sum", "gcn_full_ht", "gcn_block")
 
 
 class SampledBlock(NamedTuple):
-    """One round over sampled neighbours."""
+    """One round over sampled neighbours.
 
-    own: Int[Array, " rows"]
+    Without `own` and `index`, the senders are the rows themselves and then the slots of row 0, of
+    row 1, …, so that nothing has to be gathered.
+    """
+
+    own: Int[Array, " rows"] | None
     """Place of each row itself among the senders."""
-    index: Int[Array, "rows fan_out"]  # type: ignore[assignment]  # hides tuple.index
+    index: Int[Array, "rows fan_out"] | None  # type: ignore[assignment]  # hides tuple.index
     """Places of its sampled neighbours among the senders."""
     mask: Bool[Array, "rows fan_out"]
     """Slots that hold a neighbour."""
@@ -54,8 +58,10 @@ class SampledBlock(NamedTuple):
     out_degrees: Int[Array, "rows fan_out"]
     """dout_j of the sampled neighbours, in the whole graph."""
 
-    def own_rows(self, values: Float[Array, "senders r"]) -> Float[Array, "rows r"]:
+    def own_rows(self, values: Float[Array, "senders ..."]) -> Float[Array, "rows ..."]:
         """Values of the rows themselves."""
+        if self.own is None:
+            return values[: self.mask.shape[0]]
         return rows_of(values, self.own)
 
     def aggregate(self, values: Float[Array, "senders r"], kind: str) -> Float[Array, "rows r"]:
@@ -69,12 +75,9 @@ class SampledBlock(NamedTuple):
             scale = jnp.sqrt(self.in_degrees.astype(dtype)) / jnp.maximum(count, 1)
             weights = _inverse_root(self.out_degrees, dtype)
         elif kind == "gcn_block":
-            # A slot that is not used counts for no sender: its place is past the last one.
-            places = jnp.where(self.mask, self.index, values.shape[0])
-            sampled = jnp.zeros(values.shape[0], jnp.int32).at[places].add(1, mode="drop")
             scale = _inverse_root(count, dtype)
-            weights = _inverse_root(rows_of(sampled, self.index), dtype)
-        total = scale[:, None] * slot_sum(values, self.index, weights, self.mask)
+            weights = _inverse_root(self._times_sampled(values.shape[0]), dtype)
+        total = scale[:, None] * self._sum(values, weights)
         if kind == "mean_self":
             degrees = self.in_degrees.astype(dtype)[:, None]
             total = (self.own_rows(values) + degrees * total) / (degrees + 1)
@@ -88,7 +91,33 @@ class SampledBlock(NamedTuple):
         slope: float,
     ) -> Float[Array, "rows heads r"]:
         """Σ_S α_ij values_j, α_i· = softmax over S_i of leaky ReLU(sender_scores_j + row_scores_i)."""
-        return _attend(self.index, self.mask, values, sender_scores, row_scores, slope)
+        scores = self._slots(sender_scores) + row_scores[:, None, :]
+        weights = _softmax(jax.nn.leaky_relu(scores, slope), self.mask)
+        return jax.vmap(self._sum, in_axes=(1, 2), out_axes=1)(values, weights)
+
+    def _slots(self, values: Float[Array, "senders r"]) -> Float[Array, "rows fan_out r"]:
+        """Values of each slot."""
+        if self.index is None:
+            return values[self.mask.shape[0] :].reshape(*self.mask.shape, -1)
+        return rows_of(values, self.index)
+
+    def _sum(
+        self, values: Float[Array, "senders r"], weights: Float[Array, "rows fan_out"]
+    ) -> Float[Array, "rows r"]:
+        """Σ of the slots that are used, with weights."""
+        if self.index is None:
+            terms = weights[:, :, None] * self._slots(values)
+            return jnp.where(self.mask[:, :, None], terms, jnp.zeros_like(terms)).sum(axis=1)
+        return slot_sum(values, self.index, weights, self.mask)
+
+    def _times_sampled(self, num_senders: int) -> Int[Array, "rows fan_out"]:
+        """c_j of each slot's neighbour."""
+        if self.index is None:
+            raise ValueError("kind: got 'gcn_block' in an inner layer, expected one layer only")
+        # A slot that is not used counts for no sender: its place is past the last one.
+        places = jnp.where(self.mask, self.index, num_senders)
+        times = jnp.zeros(num_senders, jnp.int32).at[places].add(1, mode="drop")
+        return rows_of(times, self.index)
 
 
 class FullBlock(NamedTuple):
@@ -125,15 +154,31 @@ class FullBlock(NamedTuple):
         for table, degrees, nodes in zip(
             buckets.tables, buckets.degrees, buckets.nodes, strict=True
         ):
-            own_scores = rows_of(row_scores, nodes)
             used = true_slots(table, degrees)
-            parts.append(
-                _attend(jnp.asarray(table), used, values, sender_scores, own_scores, slope)
-            )
+            scores = rows_of(sender_scores, table) + rows_of(row_scores, nodes)[:, None, :]
+            weights = _softmax(jax.nn.leaky_relu(scores, slope), used)
+            by_head = jax.vmap(slot_sum, in_axes=(1, None, 2, None), out_axes=1)
+            parts.append(by_head(values, table, weights, used))
         return rows_of(jnp.concatenate(parts), buckets.place)
 
 
-Block = SampledBlock | FullBlock
+class KnownBlock(NamedTuple):
+    """One round whose result is known, since its senders' values and neighbours never change."""
+
+    own: Int[Array, " rows"]
+    known: Float[Array, "rows r"]
+
+    def own_rows(self, values: Float[Array, "senders r"]) -> Float[Array, "rows r"]:
+        """Values of the rows themselves."""
+        return rows_of(values, self.own)
+
+    def aggregate(self, values: Float[Array, "senders r"], kind: str) -> Float[Array, "rows r"]:
+        """The known result, of whatever kind it was made with."""
+        del values, kind
+        return self.known
+
+
+Block = SampledBlock | FullBlock | KnownBlock
 
 
 def aggregate(
@@ -161,8 +206,8 @@ def aggregate(
     """
     layout, features = _checked(graph, features, kind)
     num_nodes = layout.in_degrees.shape[0]
-    nodes = _node_ids("nodes", nodes, (None,), num_nodes - 1)
-    index = _node_ids("index", index, (nodes.shape[0], None), num_nodes)
+    nodes = node_ids("nodes", nodes, (None,), num_nodes - 1)
+    index = node_ids("index", index, (nodes.shape[0], None), num_nodes)
     check_shape("mask", mask, index.shape, "one entry a slot of index")
     mask = jnp.asarray(mask)
     if mask.dtype != bool:
@@ -225,30 +270,18 @@ def _inverse_root(counts: Any, dtype: Any) -> Array:
     return jnp.where(counts > 0, 1 / jnp.sqrt(jnp.maximum(counts, 1)), jnp.zeros_like(counts))
 
 
-def _attend(
-    index: Int[Array, "rows width"],
-    used: Bool[Array, "rows width"],
-    values: Float[Array, "senders heads r"],
-    sender_scores: Float[Array, "senders heads"],
-    row_scores: Float[Array, "rows heads"],
-    slope: float,
-) -> Float[Array, "rows heads r"]:
-    scores = rows_of(sender_scores, index) + row_scores[:, None, :]
-    scores = jax.nn.leaky_relu(scores, slope)
-    there = used[:, :, None]
-    scores = jnp.where(there, scores, jnp.full_like(scores, -jnp.inf))
-    largest = jax.lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True, initial=-jnp.inf))
-    shifted = jnp.where(there, scores - jnp.where(largest > -jnp.inf, largest, 0), 0)
-    powers = jnp.where(there, jnp.exp(shifted), 0)
+def _softmax(
+    scores: Float[Array, "rows width heads"], used: Bool[Array, "rows width"]
+) -> Float[Array, "rows width heads"]:
+    """Softmax over the slots that are used; 0 elsewhere, and in rows that use none."""
+    used = used[:, :, None]
+    lowest = jnp.full_like(scores, jnp.finfo(scores.dtype).min)
+    scores = jnp.where(used, scores, lowest)
+    largest = jnp.max(scores, axis=1, keepdims=True, initial=jnp.finfo(scores.dtype).min)
+    shifted = jnp.where(used, scores - jax.lax.stop_gradient(largest), jnp.zeros_like(scores))
+    powers = jnp.where(used, jnp.exp(shifted), jnp.zeros_like(scores))
     total = powers.sum(axis=1, keepdims=True)
-    weights = powers / jnp.where(total > 0, total, jnp.ones_like(total))
-
-    def one_head(
-        values: Float[Array, "senders r"], weights: Float[Array, "rows width"]
-    ) -> Float[Array, "rows r"]:
-        return slot_sum(values, index, weights, used)
-
-    return jax.vmap(one_head, in_axes=(1, 2), out_axes=1)(values, weights)
+    return powers / jnp.where(total > 0, total, jnp.ones_like(total))
 
 
 def _checked(graph: Any, features: Any, kind: str) -> tuple[Layout, Array]:
@@ -267,7 +300,7 @@ def check_features(features: Any, num_nodes: int) -> Array:
     return array
 
 
-def _node_ids(name: str, value: Any, shape: tuple[int | None, ...], largest: int) -> Array:
+def node_ids(name: str, value: Any, shape: tuple[int | None, ...], largest: int) -> Array:
     """Array of node ids from 0 to `largest`; lengths that are `None` may be 0."""
     got = np.shape(value)
     if len(got) != len(shape) or any(s not in (None, g) for g, s in zip(got, shape, strict=True)):

@@ -106,7 +106,7 @@ def true_slots(
     table: Int[Array | np.ndarray, "rows width"], degrees: Int[Array | np.ndarray, " rows"]
 ) -> Bool[Array, "rows width"]:
     """Slots of a bucket's table that hold a neighbour."""
-    slot = np.arange(table.shape[1], dtype=np.int32)
+    slot = jnp.arange(table.shape[1], dtype=jnp.int32)
     return slot[None, :] < jnp.asarray(degrees)[:, None]
 
 

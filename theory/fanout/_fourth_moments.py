@@ -8,16 +8,16 @@ three ways to pair four slots).
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 
 class Coefficients(NamedTuple):
     """c₂, c₃, c₄ and c₂₂ of each row; all exactly 0 where everything is drawn."""
 
-    second: Float[Array | np.ndarray, " rows"]
-    third: Float[Array | np.ndarray, " rows"]
-    fourth: Float[Array | np.ndarray, " rows"]
-    pairs: Float[Array | np.ndarray, " rows"]
+    second: Float[np.ndarray, " rows"]
+    third: Float[np.ndarray, " rows"]
+    fourth: Float[np.ndarray, " rows"]
+    pairs: Float[np.ndarray, " rows"]
 
 
 def coefficients(degrees: Int[np.ndarray, " rows"], fan_out: int) -> Coefficients:

@@ -79,10 +79,10 @@ def sampled_loss_moments(
 class _Edges(NamedTuple):
     """What the logits need of the graph, as arrays."""
 
-    x: Float[Array | np.ndarray, "n r"]
-    mean: Float[Array | np.ndarray, "rows r"]
-    senders: Int[Array | np.ndarray, " edges"]
-    row: Int[Array | np.ndarray, " edges"]
+    x: Float[Array, "n r"]
+    mean: Float[Array, "rows r"]
+    senders: Int[Array, " edges"]
+    row: Int[Array, " edges"]
 
     def logits(
         self, w: Float[Array, "K r"]
@@ -97,7 +97,7 @@ class _Edges(NamedTuple):
 
 
 def _edges(over: _graph.Rows, x: Float[np.ndarray, "n r"]) -> _Edges:
-    return _Edges(x, over.mean(x), over.senders, over.row)
+    return _Edges(*map(jnp.asarray, (x, over.mean(x), over.senders, over.row)))
 
 
 @jax.jit

@@ -4,9 +4,17 @@ from boundlab.models import graphs
 graph = graphs.barabasi_albert(jax.random.key(0), n=256, edges_per_node=2)
 """
 
+import dataclasses
+
 import numpy as np
 
 from boundlab.checks import check_integer
+from boundlab.models.community_graphs import (
+    class_features,
+    fixed_mix,
+    power_law_blocks,
+    stochastic_block,
+)
 from boundlab.models.directed_graphs import DirectedGraph, from_directed_edges
 from boundlab.models.graph_types import (
     Graph,
@@ -16,6 +24,7 @@ from boundlab.models.graph_types import (
     from_networkx,
     largest_component,
 )
+from boundlab.models.nearest_neighbors import digits, nearest_neighbors
 from boundlab.models.planetoid import planetoid
 from boundlab.models.random_graphs import barabasi_albert, chung_lu, random_regular
 from boundlab.typing import Count
@@ -27,17 +36,25 @@ __all__ = [
     "barabasi_albert",
     "breadth_first_piece",
     "chung_lu",
+    "circulant",
+    "class_features",
     "complete",
     "cycle",
+    "digits",
+    "fixed_mix",
     "from_directed_edges",
     "from_edges",
     "from_networkx",
     "hypercube",
     "largest_component",
+    "nearest_neighbors",
     "path",
     "planetoid",
+    "power_law_blocks",
     "random_regular",
     "star",
+    "stochastic_block",
+    "two_cliques",
 ]
 
 
@@ -74,3 +91,20 @@ def hypercube(q: Count) -> Graph:
     nodes = np.arange(2**q)
     pairs = [np.stack([nodes, nodes ^ (1 << bit)], axis=1) for bit in range(q)]
     return from_edges(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), 2**q)
+
+
+def circulant(num_nodes: Count, degree: Count) -> DirectedGraph:
+    """Directed circulant graph: the in-neighbours of node i are i + 1, …, i + degree modulo n."""
+    n = check_integer("num_nodes", num_nodes, 1)
+    degree = check_integer("degree", degree, 0, n - 1)
+    nodes = np.arange(n)
+    senders = (nodes[:, None] + np.arange(1, degree + 1)) % n
+    return from_directed_edges(senders.ravel(), np.repeat(nodes, degree), n)
+
+
+def two_cliques(size: Count) -> Graph:
+    """Two complete graphs of `size` nodes each, not joined; labels 0 and 1."""
+    size = check_integer("size", size, 1)
+    pairs = np.stack(np.triu_indices(size, 1), axis=1)
+    graph = from_edges(np.concatenate([pairs, pairs + size]), 2 * size)
+    return dataclasses.replace(graph, labels=np.repeat([0, 1], size))

@@ -31,7 +31,7 @@ def random_regular(key: Any, n: Count, degree: Count) -> Graph:
     degree = check_integer("degree", degree, 0, n - 1)
     if n * degree % 2:
         raise fail("degree", degree, f"n·degree even (n is {n})")
-    rng = _generator(key)
+    rng = generator(key)
     if degree > (n - 1) / 2:  # dense graphs would repeat most pairs: draw the complement
         sparse = _random_regular_pairs(rng, n, n - 1 - degree)
         mask = np.triu(np.ones((n, n), bool), 1)
@@ -80,7 +80,7 @@ def barabasi_albert(key: Any, n: Count, edges_per_node: Count) -> Graph:
     """
     m = check_integer("edges_per_node", edges_per_node, 1)
     n = check_integer("n", n, m + 1)
-    rng = _generator(key)
+    rng = generator(key)
     # Each node stands in `ends` once a neighbour: a uniform draw from it is degree-proportional.
     ends = np.zeros(2 * m * (n - m), np.int64)
     ends[1 : 2 * m : 2] = np.arange(1, m + 1)
@@ -118,7 +118,7 @@ def chung_lu(key: Any, expected_degrees: Numbers) -> Graph:
     total = weights.sum()
     if total == 0:
         return from_edges((), n)
-    rng = _generator(key)
+    rng = generator(key)
     order = np.argsort(-weights, kind="stable")
     w = weights[order]
     # All rows at once: row u walks along v = u + 1, u + 2, …, jumping over a geometric number of
@@ -149,7 +149,7 @@ def chung_lu(key: Any, expected_degrees: Numbers) -> Graph:
     return from_edges(order[pairs], n)
 
 
-def _generator(key: Any) -> np.random.Generator:
+def generator(key: Any) -> np.random.Generator:
     """NumPy generator seeded by a typed JAX key."""
     check_key("key", key)
     if is_traced(key):

@@ -25,7 +25,7 @@ from boundlab.typing import Count, Scalar
 
 __all__ = ["FirstHit", "Training", "first_hit", "held", "train"]
 
-Losses = tuple[Any, Any, Any]
+Losses = tuple[Any, Any, Any, Any]
 
 
 class Training(NamedTuple):
@@ -37,6 +37,7 @@ class Training(NamedTuple):
     sampled_loss: Float[Array, " records"] | None
     full_loss: Float[Array, " records"] | None
     validation_loss: Float[Array, " records"] | None
+    measured: Any = None
 
 
 def train(
@@ -60,6 +61,7 @@ def train(
     max_fan_out: Count | None = None,
     record: Any = LOSSES,
     record_every: Count = 1,
+    measure: Any = None,
 ) -> Training:
     """Train a network on batches of `train_nodes` with sampled neighbours.
 
@@ -94,6 +96,8 @@ def train(
         record: which of `batch`, `sampled`, `full` and `validation` losses to record.
         record_every: all but the batch loss are computed before updates 0, q, 2q, … only; must
             divide `num_steps`.
+        measure: a function of the outputs (n, K) of all nodes with all neighbours, for instance their
+            accuracy on some nodes; its results, taken with the losses, are stacked in `measured`.
 
     Returns:
         `Training`. Losses have shape (num_steps,), or (num_steps/q,), entry t before update t, at
@@ -131,6 +135,7 @@ def train(
         max_fan_out=max_fan_out,
         record=record,
         record_every=record_every,
+        measure=measure,
     )
     with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
         return _train(**run)
@@ -194,7 +199,7 @@ def _train(
         return total / jnp.maximum(used.sum(), 1).astype(losses.dtype)
 
     def evaluate(params: Any, t: Int[Array, ""]) -> Losses:
-        sampled = full = validation = None
+        sampled = full = validation = measured = None
         if "sampled" in settings.record:
             sample_key = jax.random.fold_in(jax.random.fold_in(key, 3), t)
             sampled = mean_loss(params, sample_key, train_nodes, None)
@@ -202,7 +207,10 @@ def _train(
             full = mean_loss(params, None, train_nodes, None)
         if "validation" in settings.record and validation_nodes is not None:
             validation = mean_loss(params, None, validation_nodes, None)
-        return sampled, full, validation
+        if settings.measure is not None:
+            everyone = jnp.arange(features.shape[0], dtype=jnp.int32)
+            measured = settings.measure(whole_graph(params, everyone))
+        return sampled, full, validation, measured
 
     def batch(
         order: Int[Array, " n_train"], t: Int[Array, ""]

@@ -38,6 +38,8 @@ class Settings(NamedTuple):
     max_fan_out: int
     whole_graph: bool
     """All neighbours are taken, and through the whole graph."""
+    measure: Any
+    """What else to record of the outputs of all nodes, or None."""
 
 
 def prepare(
@@ -61,6 +63,7 @@ def prepare(
     max_fan_out: Any,
     record: Any,
     record_every: Any,
+    measure: Any,
 ) -> dict[str, Any]:
     """Checked arguments of the compiled loop, or a `ValueError` that names the bad one."""
     check_key("key", key)
@@ -87,6 +90,8 @@ def prepare(
     record = tuple(record)
     for name in record:
         check_choice("record", name, LOSSES)
+    if not (measure is None or callable(measure)):
+        raise fail("measure", f"a {type(measure).__name__}", "a function of the outputs, or None")
     num_train, largest = train_nodes.shape[0], int(layout.in_degrees.max())
     why = f"{num_train} train nodes"
     batch_size, most = _size(
@@ -115,6 +120,7 @@ def prepare(
         max_batch_size=most,
         max_fan_out=widest,
         whole_graph=bool(whole_graph),
+        measure=measure,
     )
     return {
         "key": key,

@@ -23,11 +23,11 @@ from boundlab.theory.fanout import _graph
 from boundlab.theory.fanout.moments import KINDS, row_distance
 from boundlab.typing import Count, Scalar
 
-# Beyond these the exact solvers take minutes or more than a gigabyte.
+# Beyond these the exact solvers take more than half a minute, or a gigabyte.
 LARGEST_ASSIGNMENT = 5000
-LARGEST_PROGRAM = 1_000_000
+LARGEST_PROGRAM = 300_000
 # Up to this many copies an assignment is faster than the linear program.
-MOST_COPIES = 1500
+MOST_COPIES = 3000
 
 
 class WassersteinDelta(NamedTuple):
@@ -77,7 +77,7 @@ def wasserstein_delta(
 
     Raises:
         ValueError: an argument is out of range, or there are too many nodes for the exact transport
-            (more than 5,000 of each in equal numbers, n_train·n_test above 10⁶ otherwise); it is
+            (more than 5,000 of each in equal numbers, n_train·n_test above 300,000 otherwise); it is
             named.
 
     Source: the definition [liu2026full, Definition 1] with the cost of [liu2025draft]; the decoupling

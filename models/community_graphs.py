@@ -16,7 +16,7 @@ from boundlab.models.directed_graphs import DirectedGraph, from_directed_edges
 from boundlab.models.graph_types import Graph, check_integers, from_edges
 from boundlab.models.random_graphs import generator
 from boundlab.precision import is_traced
-from boundlab.typing import Count, Numbers, Scalar
+from boundlab.typing import Count, Scalar
 
 
 def fixed_mix(
@@ -65,7 +65,7 @@ def fixed_mix(
     return dataclasses.replace(graph, labels=labels)
 
 
-def stochastic_block(key: Any, labels: Any, probabilities: Numbers) -> Graph:
+def stochastic_block(key: Any, labels: Any, probabilities: Any) -> Graph:
     """Stochastic block model: i and j are joined with probability P[y_i, y_j], independently.
 
     Time and memory grow with K² and the number of edges, not with n² [holland1983stochastic].

@@ -5,6 +5,7 @@ Source of the digits: the test part of [alpaydin1998cascading], as scikit-learn 
 
 import dataclasses
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,12 +13,12 @@ from scipy.spatial.distance import cdist
 from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.models.directed_graphs import DirectedGraph, from_directed_edges
 from boundlab.precision import is_traced
-from boundlab.typing import Count, Numbers
+from boundlab.typing import Count
 
 _BLOCK = 512  # rows of the distance matrix at a time
 
 
-def nearest_neighbors(points: Numbers, num_neighbors: Count) -> DirectedGraph:
+def nearest_neighbors(points: Any, num_neighbors: Count) -> DirectedGraph:
     """Directed graph: the in-neighbours of each point are its k nearest others, Euclidean.
 
     Exact; of equally near points the ones of lower number are taken. Time grows with n².

@@ -24,6 +24,14 @@ class Config:
     """Standard deviation of the class means, with feature noise of standard deviation 1."""
     selection_draws: int = 8192
     """Drawn grids of scores behind every mean of a maximum."""
+    moment_nodes: int = 240
+    """Nodes of the graph on which moments of estimators and gradients are simulated."""
+    moment_degree: int = 12
+    """Neighbours of its nodes."""
+    moment_draws: int = 2048
+    """Drawn batches, each with two samples, behind every simulated moment."""
+    moment_runs: int = 256
+    """Runs of SGD behind its mean iterate and its noise floor."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -32,6 +40,12 @@ class Config:
         check_integer("num_classes", self.num_classes, 2, self.num_nodes // 4)
         check_integer("num_features", self.num_features, 1)
         check_integer("selection_draws", self.selection_draws, 2)
+        check_integer("moment_nodes", self.moment_nodes, 48)
+        check_integer(
+            "moment_degree", self.moment_degree, 4, self.moment_nodes // self.num_classes - 1
+        )
+        check_integer("moment_draws", self.moment_draws, 2)
+        check_integer("moment_runs", self.moment_runs, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
             raise fail(
@@ -45,7 +59,7 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(),
+    "smoke": Config(moment_draws=256, moment_runs=64),
     "quick": Config(),
-    "paper": Config(),
+    "paper": Config(moment_draws=32_768, moment_runs=4096),
 }

@@ -32,6 +32,19 @@ class Config:
     """Drawn batches, each with two samples, behind every simulated moment."""
     moment_runs: int = 256
     """Runs of SGD behind its mean iterate and its noise floor."""
+    cost_nodes: int = 600
+    """Nodes of every graph on which costs are counted, a quarter of them to train on; also of a piece of
+    Cora."""
+    cost_degree: int = 12
+    """Neighbours of a node of those graphs; the mean where they differ."""
+    cost_batch_sizes: tuple[int, ...] = (5, 25, 150)
+    """Batch sizes whose costs are counted; at most the training nodes."""
+    cost_fan_outs: tuple[int, ...] = (1, 3, 12)
+    """Fan-outs whose costs are counted."""
+    cost_steps: int = 80
+    """Updates of a run whose cost to a target is counted."""
+    cost_seeds: int = 64
+    """Runs and sampled batches in every cell."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -46,6 +59,7 @@ class Config:
         )
         check_integer("moment_draws", self.moment_draws, 2)
         check_integer("moment_runs", self.moment_runs, 2)
+        self._check_cost()
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
             raise fail(
@@ -57,9 +71,36 @@ class Config:
         check_number("class_gap", self.class_gap, 0, low_open=True)
         check_choice("dtype", self.dtype, ("float64", "float32"))
 
+    def _check_cost(self) -> None:
+        nodes, classes = self.cost_nodes, self.num_classes
+        check_integer("cost_nodes", nodes, 48, 2485, why="Cora's largest component")
+        check_integer("cost_degree", self.cost_degree, 4, nodes // classes - 1)
+        if nodes % classes:
+            raise fail("cost_nodes", nodes, f"a multiple of num_classes = {classes}")
+        if self.cost_degree % 2:
+            raise fail("cost_degree", self.cost_degree, "an even integer (power-law graph)")
+        most = {"cost_batch_sizes": nodes // 4, "cost_fan_outs": nodes}
+        for name, high in most.items():
+            values = getattr(self, name)
+            for value in values:
+                check_integer(name, value, 1, high)
+            if len(values) < 2 or list(values) != sorted(set(values)):
+                raise fail(name, values, "increasing integers, at least two")
+        check_integer("cost_steps", self.cost_steps, 1)
+        check_integer("cost_seeds", self.cost_seeds, 2)
+
 
 PRESETS = {
-    "smoke": Config(moment_draws=256, moment_runs=64),
+    "smoke": Config(moment_draws=256, moment_runs=64, cost_seeds=24),
     "quick": Config(),
-    "paper": Config(moment_draws=32_768, moment_runs=4096),
+    "paper": Config(
+        moment_draws=32_768,
+        moment_runs=4096,
+        cost_nodes=2400,
+        cost_degree=24,
+        cost_batch_sizes=(5, 25, 100, 300, 600),
+        cost_fan_outs=(1, 2, 3, 6, 12, 24),
+        cost_steps=160,
+        cost_seeds=128,
+    ),
 }

@@ -35,9 +35,13 @@ def threefry(
 
 
 def counter_key(key: Any) -> tuple[UInt32[jax.Array, ""], UInt32[jax.Array, ""]]:
-    """Key of `threefry` from a JAX key of any kind, apart from what `split` and `fold_in` make of it."""
-    bits = jax.random.bits(key, (2,), jnp.uint32)
-    return bits[0], bits[1]
+    """Key of `threefry` from a JAX key, apart from what `split` and `fold_in` make of it."""
+    if str(jax.random.key_impl(key)) != "threefry2x32":
+        bits = jax.random.bits(key, (2,), jnp.uint32)
+        return bits[0], bits[1]
+    data = jax.random.key_data(key)
+    # The same as `bits` would do, but fused; a first word that JAX's own counters hardly reach.
+    return threefry((data[0], data[1]), jnp.uint32(0xB0D71AB5), jnp.uint32(0))
 
 
 def below(

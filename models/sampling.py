@@ -22,6 +22,8 @@ from boundlab.models.neighborhoods import Neighborhoods, neighborhoods
 from boundlab.precision import is_traced
 from boundlab.typing import Count
 
+# Slots whose comparisons are written out; beyond, compile time would grow with their square.
+_UNROLLED = 16
 # Up to so many nodes a whole random order is cheaper than the rejection of repeats.
 _SMALL = 256
 
@@ -195,13 +197,11 @@ def _slot_bits(
     key: Any, nodes: Int[jax.Array, " rows"], max_fan_out: int
 ) -> UInt32[jax.Array, "max_fan_out rows"]:
     """32 random bits for each slot and row, a function of (key, node, slot) alone."""
-    pairs = -(-max_fan_out // 2)  # a counter gives the bits of two slots
-    rows = len(nodes)
-    node = jnp.broadcast_to(nodes.astype(jnp.uint32)[None, :], (pairs, rows))
-    pair = lax.broadcasted_iota(jnp.uint32, (pairs, rows), 0)
-    words = threefry(counter_key(key), node, pair)
-    bits = jnp.stack(words, axis=1)
-    return bits.reshape(2 * pairs, rows)[:max_fan_out]
+    shape = (max_fan_out, len(nodes))
+    node = jnp.broadcast_to(nodes.astype(jnp.uint32)[None, :], shape)
+    slot = lax.broadcasted_iota(jnp.uint32, shape, 0)
+    # One of the two words of a counter: XLA would go through all rounds again for the other.
+    return threefry(counter_key(key), node, slot)[0]
 
 
 def _without_repeats(
@@ -213,15 +213,44 @@ def _without_repeats(
 
     Slots from `used` on may hold anything.
     """
+    if len(draws) > _UNROLLED:
 
-    def fill(k: Int[jax.Array, ""], chosen: Int[jax.Array, "slots rows"]) -> Any:
-        draw = lax.dynamic_index_in_dim(draws, k, keepdims=False)
-        taken = jnp.any(chosen == draw[None, :], axis=0)
-        value = jnp.where(taken, lax.dynamic_index_in_dim(highest, k, keepdims=False), draw)
-        return lax.dynamic_update_index_in_dim(chosen, value, k, axis=0)
+        def fill(k: Int[jax.Array, ""], chosen: Int[jax.Array, "slots rows"]) -> Any:
+            draw = lax.dynamic_index_in_dim(draws, k, keepdims=False)
+            taken = jnp.any(chosen == draw[None, :], axis=0)
+            value = jnp.where(taken, lax.dynamic_index_in_dim(highest, k, keepdims=False), draw)
+            return lax.dynamic_update_index_in_dim(chosen, value, k, axis=0)
 
-    # Unrolled, it would not run faster and take up to seconds to compile.
-    return lax.fori_loop(0, used, fill, jnp.full_like(draws, -1))
+        return lax.fori_loop(0, used, fill, jnp.full_like(draws, -1))
+
+    def mark(_: Int[jax.Array, ""], bits: UInt32[jax.Array, " rows"]) -> UInt32[jax.Array, " rows"]:
+        return _taken_bits(_after(bits, draws), highest[0])
+
+    # A loop of one step keeps its operands in memory; fused into the comparisons, the random bits
+    # would be drawn again for each of them.
+    start = jnp.zeros_like(highest[0], dtype=jnp.uint32)
+    bits = lax.fori_loop(0, jnp.minimum(used, 1), mark, start)
+    slot = jnp.arange(len(draws), dtype=jnp.uint32)[:, None]
+    return jnp.where((bits[None, :] >> slot) & np.uint32(1) == np.uint32(1), highest, draws)
+
+
+def _taken_bits(
+    draws: Int[jax.Array, "slots rows"], base: Int[jax.Array, " rows"]
+) -> UInt32[jax.Array, " rows"]:
+    """Bit k: whether an earlier slot holds the draw of slot k, whose `highest` is base + k.
+
+    One does if it drew the same, or if it is slot draw − base and had to take its `highest`: but for
+    that one bit of an earlier slot, the comparisons don't wait for each other.
+    """
+    one = np.uint32(1)
+    bits = jnp.zeros(base.shape, jnp.uint32)
+    for k in range(1, len(draws)):
+        different = functools.reduce(jnp.minimum, [jnp.abs(draws[k] - draws[j]) for j in range(k)])
+        # Below `base`, a place is a huge number; slots from k on are not marked yet.
+        place = jnp.minimum((draws[k] - base).astype(jnp.uint32), np.uint32(31))
+        taken = jnp.where(different == 0, one, (bits >> place) & one)
+        bits = bits | (taken << np.uint32(k))
+    return bits
 
 
 @functools.partial(jax.jit, static_argnames=("max_batch_size",))

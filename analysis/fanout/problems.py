@@ -71,9 +71,10 @@ def citation_problem(name: str, num_features: int = 100) -> Problem:
     The projection is one Gaussian matrix N(0, 1/num_features), fixed once and for all.
     """
     graph = graphs.planetoid(name)
+    words = np.asarray(graph.features)
     rng = generator(jax.random.key(_PROJECTION, impl="threefry2x32"))
-    projection = rng.standard_normal((graph.features.shape[1], num_features))
-    features = graph.features @ projection / np.sqrt(num_features)
+    projection = rng.standard_normal((words.shape[1], num_features))
+    features = words @ projection / np.sqrt(num_features)
     return _problem(name, graph, features, graph.labels, len(graph.class_names))
 
 

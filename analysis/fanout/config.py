@@ -24,11 +24,11 @@ class Config:
     """Standard deviation of the class means, with feature noise of standard deviation 1."""
     selection_draws: int = 8192
     """Drawn grids of scores behind every mean of a maximum."""
-    moment_nodes: int = 240
+    moment_nodes: int = 72
     """Nodes of the graph on which moments of estimators and gradients are simulated."""
-    moment_degree: int = 12
+    moment_degree: int = 8
     """Neighbours of its nodes."""
-    moment_draws: int = 2048
+    moment_draws: int = 4096
     """Drawn batches, each with two samples, behind every simulated moment."""
     moment_runs: int = 256
     """Runs of SGD behind its mean iterate and its noise floor."""

@@ -16,6 +16,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
@@ -25,7 +26,6 @@ from boundlab.models.graph_layout import Layout
 from boundlab.models.neighborhoods import Neighborhoods
 from boundlab.models.sampling import sample_neighbors
 from boundlab.precision import standard_promotion
-from boundlab.typing import Count
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda values: values,
@@ -75,11 +75,11 @@ class _Stack(nn.Module):
 
     @nn.compact
     def __call__(
-        self, blocks: tuple[Block, ...], features: Float[Array, "senders r"]
+        self, blocks: tuple[Block, ...], features: Float[Array | np.ndarray, "senders r"]
     ) -> Float[Array, "rows K"]:
         if len(blocks) != self.num_layers:
             raise fail("blocks", f"{len(blocks)} of them", f"one a layer, {self.num_layers}")
-        values = features
+        values = jnp.asarray(features)
         for layer, block in enumerate(blocks[:-1]):
             name = f"hidden_{layer}_"
             values = self._layer(block, values, self.hidden, name, first=layer == 0)
@@ -173,9 +173,10 @@ class GAT(nn.Module):
 
     @nn.compact
     def __call__(
-        self, blocks: tuple[Block, ...], features: Float[Array, "senders r"]
+        self, blocks: tuple[Block, ...], features: Float[Array | np.ndarray, "senders r"]
     ) -> Float[Array, "rows K"]:
         (block,) = blocks
+        features = jnp.asarray(features)
         shape, dtype = (self.heads, self.num_outputs), features.dtype
         width = features.shape[1]
         kernel = self.param("kernel", _initial, (width, self.heads * self.num_outputs), dtype)
@@ -184,11 +185,12 @@ class GAT(nn.Module):
         receiver = self.param("receiver_attention", _initial, shape, dtype)
         sender_scores = (values * sender[None]).sum(axis=2)
         receiver_scores = block.own_rows((values * receiver[None]).sum(axis=2))
-        found = block.attend(values, sender_scores, receiver_scores, self.slope)
+        # A block with known results never comes here: there is no `first_aggregation`.
+        found = block.attend(values, sender_scores, receiver_scores, self.slope)  # type: ignore[union-attr]
         return ACTIVATIONS[self.activation](found.mean(axis=1))
 
 
-def make_network(network: Any, num_outputs: Count) -> Any:
+def make_network(network: Any, num_outputs: int) -> Any:
     """A Flax module as it is, or one of the theory's one-layer networks by name.
 
     `sage`, `gcn` and `gcn_block`: linear output, no bias, no root term; their only parameter is the
@@ -248,7 +250,9 @@ def full_blocks(layout: Layout, num_layers: int) -> tuple[Block, ...]:
 
 
 def node_losses(
-    loss: str, outputs: Float[Array, "rows K"], targets: Float[Array, "rows K"]
+    loss: str,
+    outputs: Float[Array | np.ndarray, "rows K"],
+    targets: Float[Array | np.ndarray, "rows K"],
 ) -> Float[Array, " rows"]:
     """Loss of each node: `mse` ½‖output − target‖² (sum over K), or softmax `cross_entropy` in nats."""
     if loss == "mse":

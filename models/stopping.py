@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
-from boundlab.precision import is_traced
+from boundlab.precision import is_traced, standard_promotion
 from boundlab.typing import Count, Numbers, Scalar
 
 
@@ -56,7 +56,8 @@ def held(losses: Numbers, target: Scalar, window: Count) -> FirstHit:
     length = values.shape[0]
     check_integer("window", window, 1, length, why=f"{length} losses")
     # A target of float64 rounded to float32 would make losses pass that are above it, and the reverse.
-    wide = jnp.promote_types(values.dtype, jnp.asarray(target).dtype)
+    with standard_promotion():
+        wide = jnp.promote_types(values.dtype, jnp.asarray(target).dtype)
     below = values.astype(wide) <= jnp.asarray(target).astype(wide)
     misses = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(~below, dtype=jnp.int32)])
     quiet = misses[window:] == misses[: length - int(window) + 1]

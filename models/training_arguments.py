@@ -194,12 +194,12 @@ def _params(params: Any, module: Any, layout: Any, features: jax.Array) -> Any:
     blocks = full_blocks(layout, module.num_layers)
     wanted = jax.eval_shape(module.init, key, blocks, features)
     given, shapes = jax.tree.leaves(params), jax.tree.leaves(wanted)
-    same = jax.tree.structure(params) == jax.tree.structure(wanted)
-    same = same or len(given) == len(shapes) == 1
+    structure: Any = jax.tree.structure(wanted)
+    same = jax.tree.structure(params) == structure or len(given) == len(shapes) == 1
     if not same or any(np.shape(g) != s.shape for g, s in zip(given, shapes, strict=True)):
         got = jax.tree.map(np.shape, params)
         raise fail("initial_params", got, str(jax.tree.map(lambda s: s.shape, wanted)))
     for leaf in given:
         check_number("initial_params", leaf)
     leaves = [jnp.asarray(leaf).astype(features.dtype) for leaf in given]
-    return jax.tree.unflatten(jax.tree.structure(wanted), leaves)
+    return jax.tree.unflatten(structure, leaves)

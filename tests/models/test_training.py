@@ -1,0 +1,391 @@
+"""The training loop against dense matrices, hand-made steps and itself under vmap."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from boundlab.models import graphs
+from boundlab.models.sampling import sample_batch, sample_neighbors
+from boundlab.models.training import train
+
+N, R, K, STEPS = 24, 3, 4, 50
+LARGEST = 5
+TRAIN = np.array([0, 1, 2, 4, 5, 7, 9, 10, 12, 13, 15, 17, 18, 20, 21, 23])
+VALIDATION = np.array([3, 6, 8, 11])
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Degrees from 0 (node 23, a train node) to 5 (node 0)."""
+    pairs = [(0, j) for j in range(1, LARGEST + 1)] + [(j, j + 1) for j in range(5, N - 2)]
+    graph = graphs.from_edges([*pairs, (8, 14), (10, 20), (8, 18), (1, 2)], N)
+    assert graph.degrees().max() == LARGEST
+    assert graph.degrees()[23] == 0
+    return graph
+
+
+@pytest.fixture(scope="module")
+def matrices(graph):
+    """Dense aggregation of each one-layer network without attention, all neighbours."""
+    A, d = graph.adjacency(), graph.degrees()
+    inverse = np.divide(1.0, d, out=np.zeros(N), where=d > 0)
+    gcn = np.sqrt(inverse)[:, None] * A * np.sqrt(inverse)[None, :]
+    return {"sage": inverse[:, None] * A, "gcn": gcn, "gcn_block": gcn}
+
+
+@pytest.fixture(scope="module")
+def features():
+    return np.random.default_rng(1).standard_normal((N, R))
+
+
+@pytest.fixture(scope="module")
+def targets():
+    """One-hot; class 3 is absent from the train nodes."""
+    labels = np.random.default_rng(2).integers(0, K, N)
+    labels[TRAIN] %= K - 1
+    return np.eye(K)[labels]
+
+
+@pytest.fixture
+def run(key, graph, features, targets):
+    """`train` on the fixtures, with a few arguments changed; most tests share one program."""
+
+    def call(**change):
+        arguments = {
+            "key": key,
+            "graph": graph,
+            "features": features,
+            "targets": targets,
+            "train_nodes": TRAIN,
+            "validation_nodes": VALIDATION,
+            "step_size": 0.1,
+            "batch_size": len(TRAIN),
+            "fan_out": LARGEST,
+            "num_steps": STEPS,
+            "max_batch_size": len(TRAIN) + 9,
+            "max_fan_out": LARGEST + 9,
+        } | change
+        return train(**arguments)
+
+    return call
+
+
+def full_graph_descent(loss, params, optimizer):
+    """Losses before each update and the parameters after all, by `jax.grad` and optax alone."""
+
+    def step(carry, _):
+        params, state = carry
+        value, slope = jax.value_and_grad(loss)(params)
+        updates, state = optimizer.update(slope, state, params)
+        return (optax.apply_updates(params, updates), state), value
+
+    with jax.numpy_dtype_promotion("standard"):
+        start = (params, optimizer.init(params))
+        (params, _), losses = jax.jit(lambda s: jax.lax.scan(step, s, None, STEPS))(start)
+    return losses, params
+
+
+def squared(outputs, targets, nodes=TRAIN):
+    return jnp.mean(jnp.sum((outputs[nodes] - targets[nodes]) ** 2, axis=1)) / 2
+
+
+def entropy(outputs, targets, nodes=TRAIN):
+    chosen = jnp.sum(targets[nodes] * outputs[nodes], axis=1)
+    return jnp.mean(jax.scipy.special.logsumexp(outputs[nodes], axis=1) - chosen)
+
+
+def attention(graph, features):
+    """Outputs of one-layer attention from dense masks, as a function of its parameters."""
+    A = graph.adjacency()
+
+    def outputs(params):
+        p = params["params"]
+        z = (features @ p["kernel"]).reshape(N, 4, K)
+        scores = jnp.einsum("jhk,hk->jh", z, p["sender_attention"])[None, :, :]
+        scores = scores + jnp.einsum("ihk,hk->ih", z, p["receiver_attention"])[:, None, :]
+        powers = A[:, :, None] * jnp.exp(jnp.where(scores > 0, scores, 0.2 * scores))
+        total = powers.sum(axis=1, keepdims=True)
+        weights = powers / jnp.where(total > 0, total, 1.0)
+        return jnp.einsum("ijh,jhk->ik", weights, z) / 4
+
+    return outputs
+
+
+@pytest.mark.parametrize(
+    ("network", "sampled"),
+    [("sage", True), ("sage", False), ("gcn", True), ("gat", True), ("gat", False)],
+)
+def test_all_neighbours_and_all_nodes_are_full_graph_descent(
+    run, graph, features, targets, matrices, network, sampled
+):
+    """Fifty steps, through the sampler and, where nothing has to be sampled, on the whole graph."""
+    found = run(network=network, **({} if sampled else {"max_fan_out": None}))
+    if network == "gat":
+        outputs = attention(graph, features)
+    else:
+        inputs = matrices[network] @ features
+
+        def outputs(params):
+            return inputs @ params["params"]["kernel"]
+
+    losses, params = full_graph_descent(
+        lambda p: squared(outputs(p), targets), found.initial_params, optax.sgd(0.1)
+    )
+    for values in (found.batch_loss, found.sampled_loss, found.full_loss):
+        np.testing.assert_allclose(values, losses, rtol=1e-12)
+    for ours, theirs in zip(jax.tree.leaves(found.params), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_block_degrees_are_full_graph_descent_only_with_all_nodes(run, features, targets, matrices):
+    inputs = matrices["gcn_block"] @ features
+
+    def loss(nodes):
+        return lambda p: squared(inputs @ p["params"]["kernel"], targets, nodes)
+
+    everyone = np.arange(N)
+    found = run(network="gcn_block", train_nodes=everyone, batch_size=N)
+    losses, _ = full_graph_descent(loss(everyone), found.initial_params, optax.sgd(0.1))
+    np.testing.assert_allclose(found.batch_loss, losses, rtol=1e-12)
+    some = run(network="gcn_block")
+    losses, _ = full_graph_descent(loss(TRAIN), some.initial_params, optax.sgd(0.1))
+    np.testing.assert_allclose(some.full_loss[0], losses[0], rtol=1e-12)
+    assert abs(some.batch_loss[0] / losses[0] - 1) > 0.01
+    assert abs(some.full_loss[-1] / losses[-1] - 1) > 0.001
+
+
+def test_adam_and_cross_entropy_are_optax_by_hand(run, features, targets, matrices):
+    inputs = matrices["sage"] @ features
+    found = run(loss="cross_entropy", optimizer="adam")
+    losses, params = full_graph_descent(
+        lambda p: entropy(inputs @ p["params"]["kernel"], targets),
+        found.initial_params,
+        optax.adam(0.1),
+    )
+    np.testing.assert_allclose(found.batch_loss, losses, rtol=1e-11)
+    kernel = found.params["params"]["kernel"]
+    np.testing.assert_allclose(kernel, params["params"]["kernel"], rtol=1e-10)
+    # Before the update, with all neighbours, of the validation nodes.
+    first = entropy(inputs @ found.initial_params["params"]["kernel"], targets, VALIDATION)
+    np.testing.assert_allclose(found.validation_loss[0], first, rtol=1e-12)
+
+
+@pytest.mark.parametrize("network", ["sage", "gcn", "gcn_block"])
+def test_steps_by_hand(run, key, graph, features, targets, network):
+    """Batches of 5, fan-out 2: NumPy's gradients of the sampled rows, from the documented keys."""
+    found = run(network=network, batch_size=5, fan_out=2)
+    kernel = np.array(found.initial_params["params"]["kernel"])
+    assert kernel.shape == (R, K)
+    fold, d = jax.random.fold_in, graph.degrees()
+    for t in range(STEPS):
+        nodes = np.asarray(sample_batch(fold(fold(key, 1), t), TRAIN, 5, 5)[0])
+        layer_key = fold(fold(fold(key, 2), t), 0)
+        index, mask = map(np.asarray, sample_neighbors(layer_key, graph, nodes, 2, 2))
+        rows = np.zeros((5, R))
+        for i in range(5):
+            for j in index[i][mask[i]]:
+                m, c = mask[i].sum(), np.sum(index[mask] == j)
+                weight = {
+                    "sage": 1 / m,
+                    "gcn": d[nodes[i]] / m / np.sqrt(d[nodes[i]] * d[j]),
+                    "gcn_block": 1 / np.sqrt(m * c),
+                }[network]
+                rows[i] += weight * features[j]
+        errors = rows @ kernel - targets[nodes]
+        np.testing.assert_allclose(found.batch_loss[t], np.sum(errors**2) / 10, rtol=1e-11)
+        kernel -= 0.1 * rows.T @ errors / 5
+    np.testing.assert_allclose(found.params["params"]["kernel"], kernel, rtol=1e-11)
+
+
+def test_losses_stand_before_their_update(run):
+    """A run that starts from the result of another continues its full loss."""
+    usual = run(fan_out=2)
+    start = np.array(usual.initial_params["params"]["kernel"])
+    again = run(fan_out=2, initial_params=start)
+    jax.tree.map(np.testing.assert_array_equal, again, usual)
+    later = run(fan_out=2, initial_params=usual.params)
+    assert later.full_loss[0] != usual.full_loss[-1]
+    np.testing.assert_allclose(later.full_loss[0], usual.full_loss[-1], rtol=0.05)
+
+
+def decoded(losses, counts):
+    """Nodes of each batch, from mean losses of which node i contributes 2^i."""
+    sums = np.rint(np.asarray(losses) * np.asarray(counts)).astype(int)
+    return [{i for i in range(10) if s >> i & 1} for s in sums]
+
+
+@pytest.mark.parametrize("mode", ["fresh", "epoch"])
+def test_batches(key, mode):
+    """On nodes without neighbours outputs stay 0, and a batch's loss says which nodes it holds."""
+    graph = graphs.from_edges([], 10)
+    targets = np.sqrt(2.0 * 2.0 ** np.arange(10))[:, None]
+
+    @jax.jit
+    def losses(batch_size):
+        return train(
+            key,
+            graph,
+            np.ones((10, 1)),
+            targets,
+            np.arange(10),
+            batches=mode,
+            step_size=1.0,
+            batch_size=batch_size,
+            fan_out=3,
+            num_steps=9,
+            record=("batch",),
+            max_batch_size=16,
+        ).batch_loss
+
+    if mode == "fresh":
+        found = decoded(losses(4), [4] * 9)
+        assert all(len(batch) == 4 for batch in found)
+        assert len(set.union(*found[:3])) < 10
+        assert decoded(losses(10), [10] * 9) == [set(range(10))] * 9
+        return
+    found = decoded(losses(4), [4, 4, 2] * 3)
+    assert [len(batch) for batch in found] == [4, 4, 2] * 3
+    for first in (0, 3, 6):
+        assert set.union(*found[first : first + 3]) == set(range(10))
+    assert found[:3] != found[3:6] != found[6:]
+    assert all(decoded([loss], [1])[0] for loss in losses(1))
+    batched = jax.vmap(losses)(np.array([3, 4]))  # the order of an epoch is drawn in every lane
+    np.testing.assert_allclose(batched[1], losses(4), rtol=1e-14)
+
+
+def test_one_program_serves_the_grid_and_equals_single_runs(run, key):
+    """Traced batch size, fan-out, step size and key under one vmap; the same key, the same bits."""
+    sizes, fans = np.array([4, 16, 16]), np.array([2, 3, 5])
+    steps, keys = np.array([0.1, 0.2, 0.05]), jax.random.split(key, 3)
+
+    @jax.vmap
+    def cell(key, b, fan_out, step_size):
+        return run(key=key, batch_size=b, fan_out=fan_out, step_size=step_size)
+
+    grid = jax.jit(cell)(keys, sizes, fans, steps)
+
+    def single(i, **change):
+        b, fan_out = int(sizes[i]), int(fans[i])
+        return run(key=keys[i], batch_size=b, fan_out=fan_out, step_size=steps[i], **change)
+
+    for i in range(3):
+        alone = single(i)
+        jax.tree.map(lambda a, b, i=i: np.testing.assert_allclose(a[i], b, rtol=1e-11), grid, alone)
+        jax.tree.map(np.testing.assert_array_equal, single(i), alone)
+    # Nor do the static bounds matter.
+    exact = single(1, max_batch_size=None, max_fan_out=None)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, rtol=1e-11), grid, exact)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_float32_is_float64_to_its_rounding(run, features, optimizer):
+    loss = "mse" if optimizer == "sgd" else "cross_entropy"
+    wide = run(optimizer=optimizer, loss=loss, fan_out=2, batch_size=5)
+    with jax.enable_x64(optimizer == "sgd"):
+        narrow = run(
+            optimizer=optimizer,
+            loss=loss,
+            fan_out=2,
+            batch_size=5,
+            features=features.astype(np.float32),
+            initial_params=np.asarray(wide.initial_params["params"]["kernel"]),
+        )
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(narrow))
+    for name in ("batch_loss", "sampled_loss", "full_loss", "validation_loss"):
+        found, expected = getattr(narrow, name), getattr(wide, name)
+        np.testing.assert_allclose(found, expected, rtol=5e-5, err_msg=name)
+
+
+def test_targets_of_other_nodes_are_never_read(run, targets):
+    """Neither their values nor whether they are numbers; the validation nodes' only by their loss."""
+    test_nodes = np.setdiff1d(np.arange(N), np.concatenate([TRAIN, VALIDATION]))
+    usual = run(fan_out=2)
+    shuffled, missing, changed = targets.copy(), targets.copy(), targets.copy()
+    shuffled[test_nodes] = 1 - targets[test_nodes]
+    missing[test_nodes] = np.nan
+    changed[VALIDATION] += 1.0
+    for other in (shuffled, missing):
+        jax.tree.map(np.testing.assert_array_equal, run(fan_out=2, targets=other), usual)
+    found = run(fan_out=2, targets=changed)
+    jax.tree.map(np.testing.assert_array_equal, found.params, usual.params)
+    assert np.all(found.validation_loss != usual.validation_loss)
+
+
+@pytest.mark.parametrize("network", ["sage", "gcn_block", "gat"])
+def test_nothing_sampled_leaves_the_parameters(run, network):
+    found = run(network=network, fan_out=0)
+    jax.tree.map(np.testing.assert_array_equal, found.params, found.initial_params)
+    np.testing.assert_allclose(found.batch_loss, 0.5, rtol=1e-14)
+
+
+def test_losses_that_are_not_recorded(run):
+    usual = run(fan_out=2)
+    sparse = run(fan_out=2, record_every=10, record=("batch", "full"))
+    np.testing.assert_allclose(sparse.batch_loss, usual.batch_loss, rtol=1e-13)
+    np.testing.assert_allclose(sparse.full_loss, usual.full_loss[::10], rtol=1e-13)
+    assert sparse.sampled_loss is None
+    assert sparse.validation_loss is None
+    alone = run(fan_out=2, record=("sampled", "validation"), validation_nodes=None)
+    assert alone.batch_loss is None
+    assert alone.validation_loss is None
+    np.testing.assert_allclose(alone.sampled_loss, usual.sampled_loss, rtol=1e-13)
+
+
+def test_initial_parameters_may_be_the_one_array(run):
+    kernel = np.arange(R * K, dtype=np.float64).reshape(R, K)
+    found = run(initial_params=kernel)
+    np.testing.assert_array_equal(found.initial_params["params"]["kernel"], kernel)
+    nested = run(initial_params={"params": {"kernel": kernel}})
+    jax.tree.map(np.testing.assert_array_equal, found, nested)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("key", {"key": 3}),
+        ("graph", {"graph": np.eye(N)}),
+        ("features", {"features": np.ones((N - 1, R))}),
+        ("features", {"features": np.full((N, R), np.nan)}),
+        ("features", {"features": np.ones((N, R), int)}),
+        ("targets", {"targets": np.ones((N - 1, K))}),
+        ("targets", {"targets": np.ones(N)}),
+        ("targets", {"targets": np.full((N, K), np.nan)}),
+        ("train_nodes", {"train_nodes": [N]}),
+        ("train_nodes", {"train_nodes": [1, 1]}),
+        ("train_nodes", {"train_nodes": []}),
+        ("network", {"network": "mlp"}),
+        ("network", {"network": len}),
+        ("loss", {"loss": "hinge"}),
+        ("optimizer", {"optimizer": "lion"}),
+        ("step_size", {"step_size": 0.0}),
+        ("step_size", {"step_size": np.nan}),
+        ("batch_size", {"batch_size": len(TRAIN) + 1}),
+        ("batch_size", {"batch_size": 0}),
+        ("batch_size", {"batch_size": 2.0}),
+        ("batch_size", {"batch_size": 9, "max_batch_size": 8}),
+        ("max_batch_size", {"max_batch_size": 0}),
+        ("fan_out", {"fan_out": -1}),
+        ("fan_out", {"fan_out": 4, "max_fan_out": 3}),
+        ("max_fan_out", {"max_fan_out": -1}),
+        ("num_steps", {"num_steps": 0}),
+        ("batches", {"batches": "poisson"}),
+        ("validation_nodes", {"validation_nodes": [-1]}),
+        ("initial_params", {"initial_params": np.ones((K, R))}),
+        ("initial_params", {"initial_params": np.full((R, K), np.inf)}),
+        ("initial_params", {"initial_params": {"kernel": np.ones(3), "bias": np.ones(2)}}),
+        ("record", {"record": ("accuracy",)}),
+        ("record", {"record": "full"}),
+        ("record_every", {"record_every": 7}),
+    ],
+)
+def test_bad_input_names_the_argument(run, as_users_call, name, change):
+    with pytest.raises(ValueError, match=f"^{name}: got "):
+        run(**change)
+
+
+def test_traced_sizes_need_their_bound(run, as_users_call):
+    for name in ("batch_size", "fan_out"):
+        with pytest.raises(ValueError, match=f"^{name}: got a traced value"):
+            jax.jit(lambda size, name=name: run(**{name: size, f"max_{name}": None}))(3)

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -57,3 +58,8 @@ def below(
     c, d = bound >> half, bound & low
     middle = a * d + ((b * d) >> half)
     return a * c + (middle >> half) + ((b * c + (middle & low)) >> half)
+
+
+def after(value: Any, words: Any) -> Any:
+    """`words`, made to depend on `value`: XLA would compute ahead what a loop's body does not change."""
+    return lax.optimization_barrier((words, value))[0]

@@ -8,10 +8,13 @@ program serves every graph of the same size.
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
 from boundlab.checks import fail
+from boundlab.models.graph_types import check_integers
+from boundlab.precision import is_traced
 
 
 class Neighborhoods(NamedTuple):
@@ -50,8 +53,27 @@ def neighborhoods(graph: Any) -> Neighborhoods:
         senders = graph.to_edge_index()[0]
         with jax.ensure_compile_time_eval():  # inside a jit, too: a kept tracer would leak
             kept = Neighborhoods(
-                jax.numpy.asarray(indptr, dtype=np.int32),
-                jax.numpy.asarray(senders, dtype=np.int32),
+                jnp.asarray(indptr, dtype=np.int32),
+                jnp.asarray(senders, dtype=np.int32),
             )
         graph.__dict__["_neighborhoods"] = kept  # as cached_property does: the graph is frozen
     return kept
+
+
+def concrete_integer(value: Any) -> Any:
+    """A concrete integer scalar of JAX or NumPy as a Python int, anything else as it is."""
+    if isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu":
+        return int(value)
+    return value
+
+
+def node_ids(name: str, nodes: Any, last: int | None) -> Int[jax.Array, " rows"]:
+    """`nodes` as int32, refused unless they are one axis of integers in 0 … last."""
+    if is_traced(nodes):
+        if not hasattr(nodes, "dtype"):
+            raise fail(name, "a list of traced values", "one array of integers")
+        if nodes.ndim != 1 or not jnp.issubdtype(nodes.dtype, jnp.integer):
+            raise fail(name, f"{nodes.dtype} of shape {nodes.shape}", "integers, shape (any,)")
+    else:
+        nodes = check_integers(name, nodes, 0, 2**31 - 1 if last is None else last)
+    return jnp.asarray(nodes, dtype=jnp.int32)

@@ -1,12 +1,11 @@
 """Uniform samples of neighbours and of training nodes, with traced sizes.
 
 Shapes are static (`max_fan_out`, `max_batch_size`), sizes may be traced (`fan_out`, `batch_size`):
-one compiled program serves a whole grid of them. Symbols: N(i) the in-neighbours of node i,
-d = |N(i)| its degree, β the fan-out, m = min(β, d), b the batch size.
+one compiled program serves a whole grid of them. Here the neighbours, in `batch_sampling` the nodes.
+Symbols: N(i) the in-neighbours of node i, d = |N(i)| its degree, β the fan-out, m = min(β, d).
 """
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -16,16 +15,16 @@ from jax import lax
 from jaxtyping import Bool, Int, UInt32
 
 from boundlab.checks import check_integer, check_key, fail
-from boundlab.models.counter_bits import below, counter_key, threefry
-from boundlab.models.graph_types import check_integers
-from boundlab.models.neighborhoods import Neighborhoods, neighborhoods
+from boundlab.models.batch_sampling import sample_batch
+from boundlab.models.counter_bits import after, below, counter_key, threefry
+from boundlab.models.neighborhoods import Neighborhoods, concrete_integer, neighborhoods, node_ids
 from boundlab.precision import is_traced
 from boundlab.typing import Count
 
 # Slots whose comparisons are written out; beyond, compile time would grow with their square.
 _UNROLLED = 16
-# Up to so many nodes a whole random order is cheaper than the rejection of repeats.
-_SMALL = 256
+
+__all__ = ["sample_batch", "sample_neighbors"]
 
 
 def sample_neighbors(
@@ -69,14 +68,14 @@ def sample_neighbors(
     max_fan_out = check_integer("max_fan_out", max_fan_out, 0)
     if not isinstance(replace, bool | np.bool):
         raise fail("replace", repr(replace), "True or False")
-    nodes = _node_ids("nodes", nodes, lists.num_nodes)
+    nodes = node_ids("nodes", nodes, lists.num_nodes)
     if is_traced(fan_out):
         if fan_out.shape or not jnp.issubdtype(fan_out.dtype, jnp.integer):  # type: ignore[union-attr]
             raise fail("fan_out", f"a traced {fan_out}", "one integer")
     else:
-        fan_out = check_integer("fan_out", _concrete(fan_out), 0)
+        fan_out = check_integer("fan_out", concrete_integer(fan_out), 0)
         if fan_out > max_fan_out and not is_traced(lists):
-            largest = max_degree(graph)
+            largest = int(np.max(lists.degrees(), initial=0))
             if replace or largest > max_fan_out:
                 accepted = f"an integer ≤ max_fan_out = {max_fan_out}"
                 why = "" if replace else f" (the largest degree is {largest})"
@@ -85,77 +84,6 @@ def sample_neighbors(
     return _sample_neighbors(
         key, lists, nodes, jnp.asarray(fan_out, dtype=jnp.int32), max_fan_out, bool(replace)
     )
-
-
-def sample_batch(
-    key: Any, train_nodes: Any, batch_size: Count, max_batch_size: Count
-) -> tuple[Int[jax.Array, " max_batch_size"], Bool[jax.Array, " max_batch_size"]]:
-    """Uniform subset of b training nodes, without replacement: the first b of one random order.
-
-    Every ordered choice is equally likely, to a relative error of about n²/2³³ (ties among 32
-    random bits). For one key the subsets are nested in b, whatever `max_batch_size`.
-
-    The random order is that of first occurrences in n independent uniform draws followed by a
-    random permutation. For b much below n the first few draws decide, so that time grows with
-    `max_batch_size`, not with n log n.
-
-    Args:
-        key: One key; may be traced.
-        train_nodes: Distinct node ids (n,); may be traced.
-        batch_size: b, an integer in 1 … min(n, max_batch_size); a traced one is clamped to it.
-        max_batch_size: Slots, static; may exceed n.
-
-    Returns:
-        Node ids (max_batch_size,), int32, and the mask, true on the first b slots. Masked slots
-        hold nodes of `train_nodes` as well.
-
-    Raises:
-        ValueError: Naming the argument.
-    """
-    check_key("key", key)
-    max_batch_size = check_integer("max_batch_size", max_batch_size, 1)
-    nodes = _node_ids("train_nodes", train_nodes, None)
-    num_train = len(nodes)
-    if num_train == 0:
-        raise fail("train_nodes", "none", "at least one node")
-    if not is_traced(nodes):
-        concrete = np.asarray(nodes)
-        if np.any(concrete[1:] <= concrete[:-1]) and len(np.unique(concrete)) < num_train:
-            raise fail("train_nodes", "repeated nodes", "distinct nodes")
-    limit = min(num_train, max_batch_size)
-    if is_traced(batch_size):
-        if batch_size.shape or not jnp.issubdtype(batch_size.dtype, jnp.integer):  # type: ignore[union-attr]
-            raise fail("batch_size", f"a traced {batch_size}", "one integer")
-    else:
-        why = f"max_batch_size = {max_batch_size}, {num_train} train nodes"
-        batch_size = check_integer("batch_size", _concrete(batch_size), 1, limit, why=why)
-    size = jnp.clip(jnp.asarray(batch_size, dtype=jnp.int32), 1, limit)
-    return _sample_batch(key, nodes, size, max_batch_size)
-
-
-def max_degree(graph: Any) -> int:
-    """Largest in-degree of a graph, as a Python int."""
-    degrees = graph.degrees()
-    return int(np.max(np.asarray(degrees), initial=0))
-
-
-def _concrete(value: Any) -> Any:
-    """A concrete integer scalar of JAX or NumPy as a Python int, anything else as it is."""
-    if isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu":
-        return int(value)
-    return value
-
-
-def _node_ids(name: str, nodes: Any, last: int | None) -> Int[jax.Array, " rows"]:
-    """`nodes` as int32, refused unless they are one axis of integers in 0 … last."""
-    if is_traced(nodes):
-        if not hasattr(nodes, "dtype"):
-            raise fail(name, "a list of traced values", "one array of integers")
-        if nodes.ndim != 1 or not jnp.issubdtype(nodes.dtype, jnp.integer):
-            raise fail(name, f"{nodes.dtype} of shape {nodes.shape}", "integers, shape (any,)")
-    else:
-        nodes = check_integers(name, nodes, 0, 2**31 - 1 if last is None else last)
-    return jnp.asarray(nodes, dtype=jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnames=("max_fan_out", "replace"))
@@ -224,7 +152,7 @@ def _without_repeats(
         return lax.fori_loop(0, used, fill, jnp.full_like(draws, -1))
 
     def mark(_: Int[jax.Array, ""], bits: UInt32[jax.Array, " rows"]) -> UInt32[jax.Array, " rows"]:
-        return _taken_bits(_after(bits, draws), highest[0])
+        return _taken_bits(after(bits, draws), highest[0])
 
     # A loop of one step keeps its operands in memory; fused into the comparisons, the random bits
     # would be drawn again for each of them.
@@ -251,83 +179,3 @@ def _taken_bits(
         taken = jnp.where(different == 0, one, (bits >> place) & one)
         bits = bits | (taken << np.uint32(k))
     return bits
-
-
-@functools.partial(jax.jit, static_argnames=("max_batch_size",))
-def _sample_batch(
-    key: Any,
-    train_nodes: Int[jax.Array, " n"],
-    batch_size: Int[jax.Array, ""],
-    max_batch_size: int,
-) -> tuple[Int[jax.Array, " max_batch_size"], Bool[jax.Array, " max_batch_size"]]:
-    num_train = len(train_nodes)
-    wanted = min(num_train, max_batch_size)
-    words = counter_key(key)
-    draws = _draws_for(num_train, wanted)
-    if draws is None:
-        order = _whole_order(words, num_train)[:wanted]
-    else:
-        short = _first_occurrences(_positions(words, num_train, draws), num_train, wanted)
-        # Almost never: a loop, since both branches of a `cond` are run under vmap.
-        order, _ = lax.while_loop(
-            lambda state: state[1] < wanted,
-            lambda state: (
-                _whole_order(_after(state[1], words), num_train)[:wanted],
-                jnp.int32(wanted),
-            ),
-            short,
-        )
-    order = jnp.concatenate([order, jnp.zeros(max_batch_size - wanted, jnp.int32)])
-    return train_nodes[order], jnp.arange(max_batch_size, dtype=jnp.int32) < batch_size
-
-
-def _after(value: Any, words: Any) -> Any:
-    """`words`, made to depend on `value`: XLA would compute ahead what a loop's body does not change."""
-    return lax.optimization_barrier((words, value))[0]
-
-
-def _draws_for(num_train: int, wanted: int) -> int | None:
-    """Draws that hold `wanted` distinct values of n except with probability about 1e-9.
-
-    Mean n·ln(n/(n − w)) plus six standard deviations; None where the whole order is no dearer.
-    """
-    if num_train <= _SMALL or 2 * wanted > num_train:
-        return None
-    log_ratio = -math.log1p(-wanted / num_train)
-    variance = num_train * (wanted / (num_train - wanted) - log_ratio)
-    draws = math.ceil(num_train * log_ratio + 6 * math.sqrt(variance)) + 8
-    return draws if draws < num_train else None
-
-
-def _positions(
-    words: tuple[UInt32[jax.Array, ""], UInt32[jax.Array, ""]], num_train: int, draws: int
-) -> Int[jax.Array, " draws"]:
-    """The first `draws` of the independent uniform draws from 0 … n − 1."""
-    pairs = jnp.arange(-(-draws // 2), dtype=jnp.uint32)
-    bits = jnp.stack(threefry(words, jnp.zeros_like(pairs), pairs), axis=-1).reshape(-1)[:draws]
-    return below(bits, jnp.full((draws,), num_train, jnp.uint32)).astype(jnp.int32)
-
-
-def _whole_order(
-    words: tuple[UInt32[jax.Array, ""], UInt32[jax.Array, ""]], num_train: int
-) -> Int[jax.Array, " n"]:
-    """The whole random order of 0 … n − 1: first occurrences in n draws, then in a permutation."""
-    pairs = jnp.arange(-(-num_train // 2), dtype=jnp.uint32)
-    bits = jnp.stack(threefry(words, jnp.ones_like(pairs), pairs), axis=-1).reshape(-1)[:num_train]
-    _, rest = lax.sort((bits, jnp.arange(num_train, dtype=jnp.int32)), num_keys=1)
-    sequence = jnp.concatenate([_positions(words, num_train, num_train), rest])
-    return _first_occurrences(sequence, num_train, num_train)[0]
-
-
-def _first_occurrences(
-    sequence: Int[jax.Array, " length"], num_values: int, wanted: int
-) -> tuple[Int[jax.Array, " wanted"], Int[jax.Array, ""]]:
-    """The first `wanted` distinct values of a sequence in 0 … num_values − 1, and how many there are."""
-    length = len(sequence)
-    place = jnp.arange(length, dtype=jnp.int32)
-    first = jnp.full((num_values,), length, jnp.int32).at[sequence].min(place)
-    new = first[sequence] == place
-    count = jnp.cumsum(new, dtype=jnp.int32)
-    slot = jnp.where(new, count - 1, wanted)
-    found = jnp.zeros((wanted,), jnp.int32).at[slot].set(sequence, mode="drop")
-    return found, count[-1]

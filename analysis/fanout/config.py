@@ -32,12 +32,12 @@ class Config:
     """Drawn batches, each with two samples, behind every simulated moment."""
     moment_runs: int = 256
     """Runs of SGD behind its mean iterate and its noise floor."""
-    cost_nodes: int = 600
-    """Nodes of every graph on which costs are counted, a quarter of them to train on; also of a piece of
+    cost_nodes: int = 1200
+    """Nodes of every graph on which costs are counted, half of them to train on; also of a piece of
     Cora."""
     cost_degree: int = 12
     """Neighbours of a node of those graphs; the mean where they differ."""
-    cost_batch_sizes: tuple[int, ...] = (5, 25, 150)
+    cost_batch_sizes: tuple[int, ...] = (5, 25, 125)
     """Batch sizes whose costs are counted; at most the training nodes."""
     cost_fan_outs: tuple[int, ...] = (1, 3, 12)
     """Fan-outs whose costs are counted."""
@@ -45,6 +45,22 @@ class Config:
     """Updates of a run whose cost to a target is counted."""
     cost_seeds: int = 64
     """Runs and sampled batches in every cell."""
+    block_nodes: int = 240
+    """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
+    block_degree: int = 12
+    """Neighbours of its nodes."""
+    block_batch_sizes: tuple[int, ...] = (1, 20, 60, 120, 240)
+    """Batch sizes b on it, ascending."""
+    block_fan_outs: tuple[int, ...] = (1, 3, 6, 12)
+    """Fan-outs β on it, ascending."""
+    block_seeds: int = 128
+    """Drawn batches behind every mean of a block's rows."""
+    teacher_nodes: int = 96
+    """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 6."""
+    teacher_degree: int = 8
+    """Neighbours of its nodes, a multiple of 8."""
+    teacher_seeds: int = 128
+    """Runs behind every mean number of updates to the teacher."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -60,6 +76,18 @@ class Config:
         check_integer("moment_draws", self.moment_draws, 2)
         check_integer("moment_runs", self.moment_runs, 2)
         self._check_cost()
+        check_integer("block_degree", self.block_degree, 1, self.block_nodes - 1)
+        if self.block_nodes % self.block_degree:
+            raise fail("block_nodes", self.block_nodes, "a multiple of block_degree")
+        for name, most in (("block_batch_sizes", self.block_nodes), ("block_fan_outs", None)):
+            for value in getattr(self, name):
+                check_integer(name, value, 1, most)
+        check_integer("block_seeds", self.block_seeds, 2)
+        check_integer("teacher_nodes", self.teacher_nodes, 24)
+        check_integer("teacher_degree", self.teacher_degree, 8, self.teacher_nodes - 1)
+        if self.teacher_nodes % 6 or self.teacher_degree % 8:
+            raise fail("teacher_nodes", self.teacher_nodes, "a multiple of 6, and 8 for the degree")
+        check_integer("teacher_seeds", self.teacher_seeds, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
             raise fail(
@@ -79,7 +107,7 @@ class Config:
             raise fail("cost_nodes", nodes, f"a multiple of num_classes = {classes}")
         if self.cost_degree % 2:
             raise fail("cost_degree", self.cost_degree, "an even integer (power-law graph)")
-        most = {"cost_batch_sizes": nodes // 4, "cost_fan_outs": nodes}
+        most = {"cost_batch_sizes": nodes // 2, "cost_fan_outs": nodes}
         for name, high in most.items():
             values = getattr(self, name)
             for value in values:
@@ -98,7 +126,7 @@ PRESETS = {
         moment_runs=4096,
         cost_nodes=2400,
         cost_degree=24,
-        cost_batch_sizes=(5, 25, 100, 300, 600),
+        cost_batch_sizes=(5, 25, 125, 300, 1200),
         cost_fan_outs=(1, 2, 3, 6, 12, 24),
         cost_steps=160,
         cost_seeds=128,

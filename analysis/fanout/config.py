@@ -41,25 +41,27 @@ class Config:
     """Batch sizes whose costs are counted; at most the training nodes."""
     cost_fan_outs: tuple[int, ...] = (1, 3, 12)
     """Fan-outs whose costs are counted."""
-    cost_steps: int = 80
+    cost_steps: int = 48
     """Updates of a run whose cost to a target is counted."""
     cost_seeds: int = 64
-    """Runs and sampled batches in every cell."""
+    """Runs of training in every cell."""
+    cost_batches: int = 32
+    """Sampled batches in every cell whose nodes are counted."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
     block_degree: int = 12
     """Neighbours of its nodes."""
-    block_batch_sizes: tuple[int, ...] = (1, 20, 60, 120, 240)
+    block_batch_sizes: tuple[int, ...] = (1, 20, 60, 240)
     """Batch sizes b on it, ascending."""
     block_fan_outs: tuple[int, ...] = (1, 3, 6, 12)
     """Fan-outs β on it, ascending."""
-    block_seeds: int = 128
+    block_seeds: int = 192
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
     """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 6."""
-    teacher_degree: int = 8
-    """Neighbours of its nodes, a multiple of 8."""
-    teacher_seeds: int = 128
+    teacher_degree: int = 6
+    """Neighbours of its nodes, a multiple of 6."""
+    teacher_seeds: int = 96
     """Runs behind every mean number of updates to the teacher."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
@@ -84,9 +86,9 @@ class Config:
                 check_integer(name, value, 1, most)
         check_integer("block_seeds", self.block_seeds, 2)
         check_integer("teacher_nodes", self.teacher_nodes, 24)
-        check_integer("teacher_degree", self.teacher_degree, 8, self.teacher_nodes - 1)
-        if self.teacher_nodes % 6 or self.teacher_degree % 8:
-            raise fail("teacher_nodes", self.teacher_nodes, "a multiple of 6, and 8 for the degree")
+        check_integer("teacher_degree", self.teacher_degree, 6, self.teacher_nodes - 1)
+        if self.teacher_nodes % 6 or self.teacher_degree % 6:
+            raise fail("teacher_nodes", self.teacher_nodes, "multiples of 6, and the degree, too")
         check_integer("teacher_seeds", self.teacher_seeds, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
@@ -116,10 +118,11 @@ class Config:
                 raise fail(name, values, "increasing integers, at least two")
         check_integer("cost_steps", self.cost_steps, 1)
         check_integer("cost_seeds", self.cost_seeds, 2)
+        check_integer("cost_batches", self.cost_batches, 2)
 
 
 PRESETS = {
-    "smoke": Config(moment_draws=256, moment_runs=64, cost_seeds=24),
+    "smoke": Config(moment_draws=256, moment_runs=64, cost_seeds=24, cost_batches=16),
     "quick": Config(),
     "paper": Config(
         moment_draws=32_768,
@@ -128,7 +131,8 @@ PRESETS = {
         cost_degree=24,
         cost_batch_sizes=(5, 25, 125, 300, 1200),
         cost_fan_outs=(1, 2, 3, 6, 12, 24),
-        cost_steps=160,
-        cost_seeds=128,
+        cost_steps=96,
+        cost_seeds=256,
+        cost_batches=256,
     ),
 }

@@ -73,7 +73,7 @@ class Config:
         check_integer("selection_draws", self.selection_draws, 2)
         check_integer("moment_nodes", self.moment_nodes, 48)
         check_integer(
-            "moment_degree", self.moment_degree, 4, self.moment_nodes // self.num_classes - 1
+            "moment_degree", self.moment_degree, 6, self.moment_nodes // self.num_classes - 1
         )
         check_integer("moment_draws", self.moment_draws, 2)
         check_integer("moment_runs", self.moment_runs, 2)

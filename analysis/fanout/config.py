@@ -58,7 +58,7 @@ class Config:
     block_seeds: int = 192
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
-    """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 6."""
+    """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 4."""
     teacher_degree: int = 6
     """Neighbours of its nodes, a multiple of 6."""
     teacher_seeds: int = 96
@@ -87,8 +87,12 @@ class Config:
         check_integer("block_seeds", self.block_seeds, 2)
         check_integer("teacher_nodes", self.teacher_nodes, 24)
         check_integer("teacher_degree", self.teacher_degree, 6, self.teacher_nodes - 1)
-        if self.teacher_nodes % 6 or self.teacher_degree % 6:
-            raise fail("teacher_nodes", self.teacher_nodes, "multiples of 6, and the degree, too")
+        if self.teacher_nodes % 4 or self.teacher_degree % 6:
+            raise fail(
+                "teacher_nodes",
+                self.teacher_nodes,
+                "a multiple of 4, with a degree that is one of 6",
+            )
         check_integer("teacher_seeds", self.teacher_seeds, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
@@ -122,7 +126,14 @@ class Config:
 
 
 PRESETS = {
-    "smoke": Config(moment_draws=256, moment_runs=64, cost_seeds=24, cost_batches=16),
+    "smoke": Config(
+        moment_draws=256,
+        moment_runs=64,
+        cost_seeds=24,
+        cost_batches=16,
+        block_seeds=64,
+        teacher_seeds=64,
+    ),
     "quick": Config(),
     "paper": Config(
         moment_draws=32_768,
@@ -134,5 +145,12 @@ PRESETS = {
         cost_steps=96,
         cost_seeds=256,
         cost_batches=256,
+        block_nodes=600,
+        block_batch_sizes=(1, 6, 20, 60, 100, 300, 600),
+        block_fan_outs=(1, 2, 3, 6, 9, 12),
+        block_seeds=1024,
+        teacher_nodes=240,
+        teacher_degree=12,
+        teacher_seeds=1024,
     ),
 }

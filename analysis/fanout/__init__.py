@@ -1,5 +1,6 @@
 """Full-graph against mini-batch training, through batch size and fan-out."""
 
+from boundlab.analysis.fanout.advice import Advice, advise
 from boundlab.analysis.fanout.published_tables import (
     FittedElasticities,
     fit_elasticities,
@@ -8,7 +9,9 @@ from boundlab.analysis.fanout.published_tables import (
 )
 
 __all__ = [
+    "Advice",
     "FittedElasticities",
+    "advise",
     "fit_elasticities",
     "published_accuracy",
     "published_iterations",

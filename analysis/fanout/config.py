@@ -24,6 +24,20 @@ class Config:
     """Standard deviation of the class means, with feature noise of standard deviation 1."""
     selection_draws: int = 8192
     """Drawn grids of scores behind every mean of a maximum."""
+    ridge_num_train: tuple[int, ...] = (30, 60, 120, 300)
+    """Training nodes of the curves of test error against fan-out, ascending."""
+    ridge_splits: int = 24
+    """Random training sets behind these curves on the fixed-mix graph."""
+    ridge_samples: int = 7200
+    """Sampled neighbourhoods in a least-squares problem whose minimiser is compared."""
+    ridge_steps: int = 600
+    """Updates of SGD on the smallest training sets."""
+    ridge_graph_splits: int = 8
+    """Random training sets on every other graph."""
+    ridge_citations: tuple[str, ...] = ("cora", "citeseer", "pubmed")
+    """Citation graphs whose test accuracy is computed."""
+    ridge_citation_features: int = 100
+    """Columns to which their features are projected."""
     moment_nodes: int = 72
     """Nodes of the graph on which moments of estimators and gradients are simulated."""
     moment_degree: int = 8
@@ -77,6 +91,7 @@ class Config:
         )
         check_integer("moment_draws", self.moment_draws, 2)
         check_integer("moment_runs", self.moment_runs, 2)
+        self._check_ridge()
         self._check_cost()
         check_integer("block_degree", self.block_degree, 1, self.block_nodes - 1)
         if self.block_nodes % self.block_degree:
@@ -105,6 +120,20 @@ class Config:
         check_number("class_gap", self.class_gap, 0, low_open=True)
         check_choice("dtype", self.dtype, ("float64", "float32"))
 
+    def _check_ridge(self) -> None:
+        sizes = self.ridge_num_train
+        for size in sizes:
+            check_integer("ridge_num_train", size, 1, self.num_nodes - 1)
+        if len(sizes) < 2 or list(sizes) != sorted(set(sizes)):
+            raise fail("ridge_num_train", sizes, "increasing integers, at least two")
+        check_integer("ridge_splits", self.ridge_splits, 2)
+        check_integer("ridge_samples", self.ridge_samples, sizes[-1])
+        check_integer("ridge_steps", self.ridge_steps, 1)
+        check_integer("ridge_graph_splits", self.ridge_graph_splits, 2)
+        for name in self.ridge_citations:
+            check_choice("ridge_citations", name, ("cora", "citeseer", "pubmed"))
+        check_integer("ridge_citation_features", self.ridge_citation_features, 1)
+
     def _check_cost(self) -> None:
         nodes, classes = self.cost_nodes, self.num_classes
         check_integer("cost_nodes", nodes, 48, 2485, why="Cora's largest component")
@@ -127,6 +156,11 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        ridge_splits=12,
+        ridge_samples=3600,
+        ridge_graph_splits=4,
+        ridge_citations=("cora",),
+        ridge_citation_features=32,
         moment_draws=256,
         moment_runs=64,
         cost_seeds=24,
@@ -136,6 +170,10 @@ PRESETS = {
     ),
     "quick": Config(),
     "paper": Config(
+        ridge_splits=100,
+        ridge_samples=36_000,
+        ridge_steps=1200,
+        ridge_graph_splits=40,
         moment_draws=32_768,
         moment_runs=4096,
         cost_nodes=2400,

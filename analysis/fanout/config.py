@@ -59,7 +59,7 @@ class Config:
     """Updates of a run whose cost to a target is counted."""
     cost_seeds: int = 64
     """Runs of training in every cell."""
-    cost_batches: int = 32
+    cost_batches: int = 64
     """Sampled batches in every cell whose nodes are counted."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
@@ -164,7 +164,7 @@ PRESETS = {
         moment_draws=256,
         moment_runs=64,
         cost_seeds=24,
-        cost_batches=16,
+        cost_batches=24,
         block_seeds=64,
         teacher_seeds=64,
     ),
@@ -178,8 +178,8 @@ PRESETS = {
         moment_runs=4096,
         cost_nodes=2400,
         cost_degree=24,
-        cost_batch_sizes=(5, 25, 125, 300, 1200),
-        cost_fan_outs=(1, 2, 3, 6, 12, 24),
+        cost_batch_sizes=(5, 25, 125, 500, 1200),
+        cost_fan_outs=(1, 3, 6, 12, 24),
         cost_steps=96,
         cost_seeds=256,
         cost_batches=256,

@@ -121,11 +121,17 @@ def _dispatch(command: str, arguments: list[str], console: Console) -> int:
     if command == "doctor":
         tyro.cli(_Doctor, args=arguments, prog="boundlab doctor")
         return _examine()
-    options, overrides = _parse(command, arguments)
+    options, overrides, asked = _parse(command, arguments)
     if options.fresh:
         options = dataclasses.replace(options, seed=secrets.randbits(31))
         console.print(f"seed {options.seed}", highlight=False)
     _use_compilation_cache()
+    if asked is not None:
+        from boundlab.tools import use
+
+        plain = Console(width=None if sys.stdout.isatty() else 100)
+        use(study(options.studies[0]), asked, options.out, plain, say=_teller(console))
+        return 0
     jobs = _results(options, overrides, console)
     if command == "run":
         return 0
@@ -166,24 +172,43 @@ def _examine() -> int:
     return 0 if examine(Console(), str(_cache_folder())) else 1
 
 
-def _parse(command: str, arguments: list[str]) -> tuple[Options, Any]:
-    """Options, and the config of the study when exactly one is named (its fields are options too)."""
+def _parse(command: str, arguments: list[str]) -> tuple[Options, Any, Any]:
+    """Options, and the config of the study when exactly one is named (its fields are options too).
+
+    The third is the options of the study's tool when `run` asks for it.
+    """
     named = _positional(arguments)
     prog = f"boundlab {command}"
     if len(named) != 1:
-        return tyro.cli(Options, args=arguments, prog=prog), None
-    preset = _preset(arguments)
-    default = study(named[0]).presets[preset]
-    config_class: Any = type(default)
-    both: Any = dataclasses.make_dataclass(
+        return tyro.cli(Options, args=arguments, prog=prog), None, None
+    chosen = study(named[0])
+    sources = [("config", chosen.presets[_preset(arguments)])]
+    if command == "run" and chosen.tool is not None:
+        sources.append(("tool", chosen.tool.options))
+    every: Any = dataclasses.make_dataclass(
         "Command",
-        [
-            ("options", Annotated[Options, tyro.conf.OmitArgPrefixes]),
-            ("config", Annotated[config_class, tyro.conf.OmitArgPrefixes], field(default=default)),
+        [("options", Annotated[Options, tyro.conf.OmitArgPrefixes])]
+        + [
+            (name, Annotated[_class(default), tyro.conf.OmitArgPrefixes], field(default=default))
+            for name, default in sources
         ],
     )
-    parsed: Any = tyro.cli(both, args=arguments, prog=prog, description=_usage().split("\n")[0])
-    return parsed.options, parsed.config
+    parsed: Any = tyro.cli(every, args=arguments, prog=prog, description=_usage().split("\n")[0])
+    return parsed.options, parsed.config, _asked(chosen.tool, getattr(parsed, "tool", None))
+
+
+def _class(default: Any) -> Any:
+    return type(default)
+
+
+def _asked(tool: Any, options: Any) -> Any:
+    """The tool's options if it is asked for; its other options make no sense without."""
+    if options is None or getattr(options, tool.name) is not None:
+        return options
+    for item in dataclasses.fields(options):
+        if getattr(options, item.name) != getattr(tool.options, item.name):
+            raise ValueError(f"{item.name}: given without --{tool.name}, expected both")
+    return None
 
 
 def _positional(arguments: list[str]) -> list[str]:

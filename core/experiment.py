@@ -24,6 +24,20 @@ Experiment = Callable[[Any, jax.Array, Repeat], xr.Dataset]
 
 
 @dataclass(frozen=True)
+class Tool:
+    """A use of a study's theory on a user's own data: `boundlab run STUDY --NAME VALUE`."""
+
+    name: str
+    """The field of `options` that asks for the tool; None by default."""
+    options: Any
+    """A frozen dataclass with the defaults; its fields become options of the command line."""
+    apply: Callable[[Any, Any], xr.Dataset]
+    """apply(options, console) prints for people and returns what is saved and drawn."""
+    figures: str
+    """Module of the study's figures whose `draw` shows that dataset."""
+
+
+@dataclass(frozen=True)
 class Study:
     """One study of the suite; made once in its module of `boundlab.analysis`."""
 
@@ -41,6 +55,8 @@ class Study:
     """What must hold of the dataset."""
     costs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Measured time of each preset, for `boundlab list`."""
+    tool: Tool | None = None
+    """What the study offers for a user's own data, if anything."""
 
     def __post_init__(self) -> None:
         if tuple(self.presets) != PRESETS:

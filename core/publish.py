@@ -5,7 +5,7 @@ import importlib
 import io
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,16 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 
 def draw(study: Study, dataset: xr.Dataset, folder: Path) -> list[Path]:
     """Draw the study's figures into `folder` as PNG and SVG; return the files."""
+    return save_figures(_figures(study, dataset), folder, study.name)
+
+
+def save_figures(figures: Mapping[str, tuple[Any, str]], folder: Path, prefix: str) -> list[Path]:
+    """Save drawn figures as PNG and SVG, their names after `prefix`, and close them."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for name, (figure, _) in _figures(study, dataset).items():
+    for name, (figure, _) in figures.items():
         for suffix in ("png", "svg"):
-            file = folder / f"{study.name}-{name}.{suffix}"
+            file = folder / f"{prefix}-{name}.{suffix}"
             figure.savefig(file, dpi=150)
             files.append(file)
         _close(figure)
@@ -69,10 +74,15 @@ def draw(study: Study, dataset: xr.Dataset, folder: Path) -> list[Path]:
 
 
 def _figures(study: Study, dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
+    return drawn_by(f"boundlab.figures.{study.name}", dataset)
+
+
+def drawn_by(module: str, dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
+    """Figures and captions by name, as `draw` of a module of figures makes them."""
     import matplotlib
 
     matplotlib.use("Agg", force=False)
-    return importlib.import_module(f"boundlab.figures.{study.name}").draw(dataset)
+    return importlib.import_module(module).draw(dataset)
 
 
 def _close(figure: Any) -> None:

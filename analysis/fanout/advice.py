@@ -99,6 +99,11 @@ def advise(
     problem = check_arguments(
         graph, memory_budget, features, targets, train_nodes, batch_sizes, fan_outs
     )
+    memory = _memory(problem)
+    fits = memory <= problem.memory_budget
+    if not fits.any():
+        least = f"at least {memory.min()} bytes"
+        raise fail("memory_budget", f"{problem.memory_budget:g} bytes", least)
     x = compressed(graph, problem.features, problem.nodes)
     num_folds = 0
     if 2 * FOLDS <= len(problem.nodes) <= MANY * x.shape[1]:
@@ -108,10 +113,6 @@ def advise(
         for fan_out in problem.fan_outs
     ]
     table = _table(graph, problem, effects, num_folds)
-    fits = table["memory"].values <= problem.memory_budget
-    if not fits.any():
-        least = int(table["memory"].min())
-        raise fail("memory_budget", f"{problem.memory_budget:g} bytes", f"at least {least} bytes")
     column, why_fan_out = _choose_fan_out(problem, effects, fits)
     row, why_batch = _choose_batch_size(table, column, fits)
     cell = table.isel(batch_size=row, fan_out=column)

@@ -111,8 +111,7 @@ def unexplained(table: xr.DataArray, batch_size: float, fan_out: float) -> float
 def read(name: str) -> list[dict[str, str]]:
     """The rows of one of the shipped tables."""
     source = resources.files("boundlab.analysis.fanout").joinpath("data", f"published_{name}.csv")
-    with source.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
 
 
 def _table(

@@ -142,7 +142,7 @@ def _floor_rate(exponent: float) -> Check:
     def check(dataset: xr.Dataset) -> Evidence:
         return Evidence(
             samples=_late(dataset)[:, None, :],
-            points=dataset["moments_run_batch_size"].values,
+            points=dataset["moments_run_batch_size"].values.astype(np.float64),
             reference=exponent,
             tolerance=0.1,
         )

@@ -267,6 +267,7 @@ def _descent(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
                 _table(sums, rates),
                 {"long_name": "the same with the row sum in place of Γ", "units": "updates"},
             ),
+            "blocks_step_size": ("blocks_aggregator", list(rates.values())),
             "blocks_cell_norm": (dims, norms, {"long_name": "squared norm Γ"}),
             "blocks_cell_batch_size": ("blocks_cell", [b for b, _ in cells]),
             "blocks_cell_fan_out": ("blocks_cell", [fan_out for _, fan_out in cells]),

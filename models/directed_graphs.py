@@ -38,12 +38,7 @@ class DirectedGraph(SimpleGraph):
         """Edges (E, 2) as (sender, receiver), sorted by sender, then receiver."""
         return self.pairs
 
-    def to_edge_index(self) -> Int[np.ndarray, "2 E"]:
-        """Edges (2, E), as PyTorch Geometric's `edge_index`.
-
-        Row 0 holds the senders, row 1 the receivers; sorted by receiver, then sender, so that
-        messages to one node are contiguous.
-        """
+    def _directed_edges(self) -> Int[np.ndarray, "2 E"]:
         senders, receivers = self.pairs.T
         order = np.argsort(receivers, kind="stable")  # senders are in order already
         return np.stack([senders[order], receivers[order]])

@@ -6,6 +6,7 @@ adjacency matrix, d_v = Σ_u A_vu the degrees.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -66,9 +67,20 @@ class SimpleGraph:
     def _kept_pairs(name: str, pairs: Any, num_nodes: int) -> np.ndarray:
         raise NotImplementedError
 
-    def to_edge_index(self) -> Int[np.ndarray, "2 edges"]:
-        """Directed edges, row 0 the senders, row 1 the receivers, sorted by receiver, then sender."""
+    def _directed_edges(self) -> Int[np.ndarray, "2 edges"]:
         raise NotImplementedError
+
+    @functools.cached_property
+    def _edge_index(self) -> Int[np.ndarray, "2 edges"]:
+        return read_only(self._directed_edges())
+
+    def to_edge_index(self) -> Int[np.ndarray, "2 edges"]:
+        """Directed edges (2, edges), as PyTorch Geometric's `edge_index`; read-only.
+
+        Row 0 holds the senders, row 1 the receivers (of an undirected graph both directions of each
+        edge); sorted by receiver, then sender, so that messages to one node are contiguous.
+        """
+        return self._edge_index
 
     @property
     def num_edges(self) -> int:
@@ -133,12 +145,7 @@ class Graph(SimpleGraph):
         """Edges (E, 2): each pair once, first < second, sorted."""
         return self.pairs
 
-    def to_edge_index(self) -> Int[np.ndarray, "2 two_E"]:
-        """Both directions of each edge, (2, 2E), as PyTorch Geometric's `edge_index`.
-
-        Row 0 holds the sources, row 1 the targets; sorted by target, then source, so that messages
-        to one node are contiguous.
-        """
+    def _directed_edges(self) -> Int[np.ndarray, "2 two_E"]:
         sources = np.concatenate([self.pairs[:, 0], self.pairs[:, 1]])
         targets = np.concatenate([self.pairs[:, 1], self.pairs[:, 0]])
         order = np.lexsort((sources, targets))

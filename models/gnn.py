@@ -98,8 +98,9 @@ class _Stack(nn.Module):
     ) -> Float[Array, "rows width"]:
         shape, dtype = (values.shape[1], width), values.dtype
         kernel = self.param(name + "kernel", _initial, shape, dtype)
-        # The order that moves fewer numbers; input features are aggregated as they are.
-        if first or width >= shape[0]:
+        # The order that moves fewer numbers, but input features that were sampled are aggregated
+        # as they are: then no derivative has to go back through the sample.
+        if width >= shape[0] or (first and not isinstance(block, FullBlock)):
             result = block.aggregate(values, self.kind) @ kernel
         else:
             result = block.aggregate(values @ kernel, self.kind)

@@ -6,6 +6,7 @@ target y_i; W (K, r) are the weights. Losses are means over nodes of ½‖·‖�
     L_β(W) = E mean_i ½‖W h̃_i − y_i‖² = L_full(W) + ½ tr(W V̄ Wᵀ).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -132,13 +133,24 @@ def mean_iterate(
     check_number("step_size", step_size, 0.0, low_open=True)
     steps = check_integer("num_steps", num_steps, 0)
     start = jnp.asarray(initial_weights, dtype=jnp.float64)
-    eta = jnp.asarray(step_size, dtype=jnp.float64)
+    return _iterate(start, h, v, y, jnp.asarray(step_size, dtype=jnp.float64), steps)
+
+
+@partial(jax.jit, static_argnums=5)
+def _iterate(
+    start: Float[Array, "K r"],
+    h: Float[Array, "rows r"],
+    v: Matrix,
+    y: Float[Array, "rows K"],
+    step_size: Float[Array, ""],
+    num_steps: int,
+) -> Float[Array, "steps K r"]:
     moment = h.T @ h / h.shape[0] + v
     cross = y.T @ h / h.shape[0]
 
     def step(w: Float[Array, "K r"], _: None) -> tuple[Float[Array, "K r"], Float[Array, "K r"]]:
-        following = w - eta * (w @ moment - cross)
+        following = w - step_size * (w @ moment - cross)
         return following, following
 
-    _, later = lax.scan(step, start, None, length=steps)
+    _, later = lax.scan(step, start, None, length=num_steps)
     return jnp.concatenate([start[None], later])

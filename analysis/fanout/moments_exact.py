@@ -40,8 +40,9 @@ def mixed(
     x = graphs.class_features(
         jax.random.fold_in(key, 1), graph.labels, num_features, config.class_gap
     )
-    y = (graph.labels[:, None] == np.arange(num_classes)).astype(np.float64)
-    return Problem("fixed mix", graph, x, y, graph.labels)
+    labels = np.asarray(graph.labels)
+    y = (labels[:, None] == np.arange(num_classes)).astype(np.float64)
+    return Problem("fixed mix", graph, x, y, labels)
 
 
 def normal(key: jax.Array, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:

@@ -7,9 +7,9 @@ its sample (`train` would otherwise aggregate the features of a one-layer networ
 Cells take turns, since the machine's speed drifts; a cell's time is the median over the rounds, its
 spread the distance between the quartiles.
 
-Writes analysis/fanout/data/step_seconds.csv: rows of the devices measured now replace earlier ones of
-the same device, those of other devices stay. Run with `python benchmarks/fanout_cost.py` on a quiet
-machine (about three minutes on two cores); `--dry` prints and writes nothing.
+Writes analysis/fanout/data/step_seconds.csv: what was measured now replaces earlier rows of
+the same device and cell, all others stay. Run with `python benchmarks/fanout_cost.py` on a quiet
+machine (about four minutes on two cores); `--dry` prints and writes nothing.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from boundlab.models.training import train
 
 TABLE = Path(__file__).parents[1] / "analysis" / "fanout" / "data" / "step_seconds.csv"
 COLUMNS = ("device", "network", "num_nodes", "batch_size", "fan_out", "seconds", "spread")
+KEY = COLUMNS[:5]
 NETWORK = "sage"
 STEPS = 512
 ROUNDS = 15
@@ -102,13 +103,12 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def earlier(path: Path, device: str) -> tuple[list[str], list[dict[str, str]]]:
-    """Comments and rows of other devices in a table that may not exist yet."""
+    """Comments on other devices and all rows of a table that may not exist yet."""
     if not path.exists():
         return [], []
     lines = path.read_text(encoding="utf-8").splitlines()
     comments = [x for x in lines if x.startswith("# ") and not x.startswith(f"# {device}")]
-    rows = list(csv.DictReader(x for x in lines if not x.startswith("#")))
-    return comments, [row for row in rows if row["device"] != device]
+    return comments, list(csv.DictReader(x for x in lines if not x.startswith("#")))
 
 
 def main() -> None:
@@ -134,7 +134,9 @@ def main() -> None:
         rows.append(dict(zip(COLUMNS, (device, NETWORK, *numbers), strict=True)))
     if options.dry:
         return
-    comments, others = earlier(options.out, device)
+    comments, old = earlier(options.out, device)
+    anew = {tuple(str(row[name]) for name in KEY) for row in rows}
+    others = [row for row in old if tuple(row[name] for name in KEY) not in anew]
     with options.out.open("w", encoding="utf-8", newline="") as file:
         for line in (*comments, f"# {hardware()}"):
             file.write(line + "\n")

@@ -16,10 +16,11 @@ from boundlab.analysis.fanout import cost_touched
 from boundlab.analysis.fanout.config import Config
 from boundlab.analysis.fanout.cost_claims import CLAIMS as CLAIMS
 from boundlab.analysis.fanout.problems import Problem, split
-from boundlab.analysis.fanout.step_times import step_seconds
+from boundlab.analysis.fanout.step_times import step_seconds_at
 from boundlab.experiment import Repeat
 from boundlab.models import graphs
 from boundlab.models.gnn import node_losses
+from boundlab.models.random_graphs import generator
 from boundlab.models.training import first_hit, train
 from boundlab.theory.fanout import training_flops
 
@@ -29,6 +30,7 @@ TARGET_ACCURACY = 0.8
 TARGET_LOSS = 0.8
 CLASS_GAP = 0.6
 STEP_SIZE = 0.5
+START_STD = 0.5
 CELL = ("cost_batch_size", "cost_fan_out")
 # Unit of a cost to a target, and the variable that holds the cost of a step in it.
 UNITS = {
@@ -72,7 +74,9 @@ def _targets(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -
         jax.random.fold_in(key, 0), problem.labels, config.cost_nodes // 2
     )
     features = problem.features.astype(config.dtype)
-    start = np.zeros((features.shape[1], problem.targets.shape[1]), features.dtype)
+    # One random start for all runs: from zero weights the first step alone is a good classifier.
+    shape = (features.shape[1], problem.targets.shape[1])
+    start = START_STD * generator(jax.random.fold_in(key, 1)).standard_normal(shape)
     wanted = jnp.asarray(problem.targets[validation], dtype=config.dtype)
 
     def errors(outputs: jax.Array) -> jax.Array:
@@ -111,7 +115,9 @@ def _targets(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -
         "batch_size": np.array(config.cost_batch_sizes),
         "fan_out": np.array(config.cost_fan_outs),
     }
-    found = repeat("cost-targets", one, grid, jax.random.split(key, config.cost_seeds))
+    found = repeat(
+        "cost-targets", one, grid, jax.random.split(jax.random.fold_in(key, 2), config.cost_seeds)
+    )
     table = xr.Dataset(
         {
             "cost_iterations": (
@@ -155,10 +161,7 @@ def _step_costs(config: Config, problem: Problem) -> xr.Dataset:
         [float(training_flops([count], [size], widths)) for count in row]
         for size, row in zip(b.tolist(), edges.tolist(), strict=True)
     ]
-    measured = step_seconds().reindex(num_nodes=[config.cost_nodes], batch_size=b, fan_out=fan_outs)
-    measured = measured.isel(num_nodes=0, drop=True).rename(
-        device="cost_device", batch_size="cost_batch_size", fan_out="cost_fan_out"
-    )
+    measured = step_seconds_at(config.cost_nodes, config.cost_batch_sizes, config.cost_fan_outs)
     timed = ("cost_device", *CELL)
     return xr.Dataset(
         {
@@ -189,5 +192,5 @@ def _step_costs(config: Config, problem: Problem) -> xr.Dataset:
                 {"long_name": "training nodes a second", "units": "nodes/s"},
             ),
         },
-        coords={"cost_device": measured["cost_device"].values},
+        coords={"cost_device": measured["device"].values},
     )

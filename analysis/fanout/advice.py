@@ -29,6 +29,8 @@ COST_FACTOR = 2.0
 """Times the least operations that a larger batch may take: it takes fewer steps."""
 MANY = 20
 """With this many training nodes a feature, the training loss is as good as a held-out one."""
+FITTED = 1e-6
+"""Share of the loss of the output 0 below which the training nodes count as fitted without error."""
 FEW_NODES = 1000
 """Up to so many training nodes every fold is held out in turn, else one of them."""
 
@@ -203,7 +205,7 @@ def _memory(problem: Problem) -> Int[np.ndarray, "b beta"]:
 
 def _explainable(problem: Problem, effects: list[FanOutEffect]) -> float:
     """Loss of the output 0 less the best evaluation loss; of the output 0 alone if nothing is learned."""
-    zero = 0.5 * float(np.mean(np.sum(problem.targets[problem.nodes] ** 2, axis=1)))
+    zero = _zero_loss(problem)
     best = min(float(effect.losses.mean()) for effect in effects)
     return zero - best if best < zero else zero
 
@@ -222,11 +224,14 @@ def _choose_fan_out(
         if _excess(effect.losses - effects[best].losses, allowed) <= 0.0
     )
     chosen = wanted
-    why = (
-        f"fan-out {beta[chosen]} is the smallest whose evaluation loss, {evaluation[chosen]:.4g}, is "
-        f"as good as that of the best, {evaluation[best]:.4g} at {beta[best]} (to {SHARE:.0%} of what "
-        "can be explained, or one standard error)"
-    )
+    if wanted == best:
+        why = f"fan-out {beta[best]} has the least evaluation loss, {evaluation[best]:.4g}"
+    else:
+        why = (
+            f"fan-out {beta[wanted]} is the smallest whose evaluation loss, {evaluation[wanted]:.4g}, is "
+            f"as good as that of the best, {evaluation[best]:.4g} at {beta[best]} (to {SHARE:.0%} of "
+            "what can be explained, or one standard error)"
+        )
     possible = np.flatnonzero(fits.any(axis=0))
     if chosen not in possible:
         chosen = int(possible[np.argmin(evaluation[possible])])
@@ -238,7 +243,17 @@ def _choose_fan_out(
         f"sampled loss can't fall below {effects[chosen].floor:.4g} at fan-out {beta[chosen]}; at "
         f"{beta[-1]}, the largest tried, below {effects[-1].floor:.4g}"
     )
+    if effects[-1].floor < FITTED * _zero_loss(problem):
+        floor = (
+            f"{len(problem.nodes)} training nodes can be fitted without error, so that floors say "
+            "nothing of new nodes: small fan-outs are judged as the ridge that they are"
+        )
     return chosen, (why, floor)
+
+
+def _zero_loss(problem: Problem) -> float:
+    """Loss of the output 0 on the training nodes."""
+    return 0.5 * float(np.mean(np.sum(problem.targets[problem.nodes] ** 2, axis=1)))
 
 
 def _excess(apart: Float[np.ndarray, " evaluated"], allowed: float) -> float:

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,7 +11,9 @@ from boundlab.analysis.fanout import advice as module
 from boundlab.analysis.fanout import fan_out_effects
 from boundlab.analysis.fanout.advice import advise
 from boundlab.analysis.fanout.advice_arguments import check_arguments
+from boundlab.analysis.fanout.config import Config
 from boundlab.analysis.fanout.fan_out_effects import FanOutEffect
+from boundlab.analysis.fanout.problems import mixed_problem
 from boundlab.models.graphs import DirectedGraph, circulant, from_directed_edges, from_edges, star
 from boundlab.theory.fanout import implicit_ridge, neighbor_mean_moments, noise_floor
 
@@ -240,6 +243,25 @@ def test_fan_out_rule(ragged: DirectedGraph, numbers: tuple) -> None:
     assert "fit the memory; 3 would reach 1" in reasons[0]
 
 
+def test_few_training_nodes_get_a_fan_out_that_generalises() -> None:
+    """Thirty training nodes: on the others the advised fan-out beats one neighbour and all of them."""
+    problem = mixed_problem(Config(), jax.random.key(1))
+    full = neighbor_mean_moments(problem.graph, problem.features, 24).mean
+    order = np.random.default_rng(0).permutation(1200)
+    train, test = order[:30], order[30:]
+    given = (problem.graph, 1e9, problem.features, problem.targets, train, [8])
+    advice = advise(*given, [1, 8, 24])
+    errors = {}
+    for fan_out in (1, 8, 24):
+        moments = neighbor_mean_moments(problem.graph, problem.features, fan_out, train)
+        ridge = implicit_ridge(
+            moments.mean, moments.average_covariance, np.asarray(problem.targets)[train]
+        )
+        residual = full[test] @ np.asarray(ridge.weights).T - np.asarray(problem.targets)[test]
+        errors[fan_out] = np.mean(residual**2)
+    assert advice.fan_out == min(errors, key=errors.get) == 8
+
+
 def test_unlabelled_nodes_are_left_out(classes: tuple) -> None:
     import dataclasses
 
@@ -248,11 +270,12 @@ def test_unlabelled_nodes_are_left_out(classes: tuple) -> None:
     labels[:4] = -1
     some = y.copy()
     some[:4] = 0.0
-    expected = advise(graph, 1e9, x, y, np.arange(4, 60))
+    grid = {"batch_sizes": [4], "fan_outs": [2, 8]}
+    expected = advise(graph, 1e9, x, y, np.arange(4, 60), **grid)
     known = dataclasses.replace(graph, labels=labels)
     missing = np.where(labels[:, None] < 0, np.nan, y)
     for given_graph, given in ((known, y), (known, some), (graph, some), (graph, missing)):
-        found = advise(given_graph, 1e9, x, given)
+        found = advise(given_graph, 1e9, x, given, **grid)
         assert found.table.equals(expected.table)
         assert any("4 nodes without a target" in reason for reason in found.reasons)
     with pytest.raises(ValueError, match=r"train_nodes.*node 3"):

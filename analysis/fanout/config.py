@@ -26,13 +26,13 @@ class Config:
     """Drawn grids of scores behind every mean of a maximum."""
     ridge_num_train: tuple[int, ...] = (30, 60, 120, 300)
     """Training nodes of the curves of test error against fan-out, ascending."""
-    ridge_splits: int = 24
+    ridge_splits: int = 64
     """Random training sets behind these curves on the fixed-mix graph."""
     ridge_samples: int = 7200
     """Sampled neighbourhoods in a least-squares problem whose minimiser is compared."""
     ridge_steps: int = 600
     """Updates of SGD on the smallest training sets."""
-    ridge_graph_splits: int = 8
+    ridge_graph_splits: int = 16
     """Random training sets on every other graph."""
     ridge_citations: tuple[str, ...] = ("cora", "citeseer", "pubmed")
     """Citation graphs whose test accuracy is computed."""
@@ -77,6 +77,14 @@ class Config:
     """Neighbours of its nodes, a multiple of 6."""
     teacher_seeds: int = 96
     """Runs behind every mean number of updates to the teacher."""
+    transport_nodes: int = 300
+    """Nodes of the graphs on which sampled means are held against full ones; a multiple of 4."""
+    transport_degree: int = 12
+    """Neighbours of their nodes, an even number."""
+    transport_seeds: int = 64
+    """Splits, or draws of samples, behind every measured gap and distance."""
+    transport_labels: int = 512
+    """Drawn labellings behind the failure rate of the generalisation bound."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -109,6 +117,12 @@ class Config:
                 "a multiple of 4, with a degree that is one of 6",
             )
         check_integer("teacher_seeds", self.teacher_seeds, 2)
+        check_integer("transport_nodes", self.transport_nodes, 96)
+        check_integer("transport_degree", self.transport_degree, 10, self.transport_nodes // 4 - 1)
+        if self.transport_nodes % 4 or self.transport_degree % 2:
+            raise fail("transport_nodes", self.transport_nodes, "a multiple of 4, of even degree")
+        check_integer("transport_seeds", self.transport_seeds, 2)
+        check_integer("transport_labels", self.transport_labels, 2)
         check_integer("degree", self.degree, 2, self.num_nodes // self.num_classes - 1)
         if self.num_nodes % self.num_classes:
             raise fail(
@@ -156,11 +170,9 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
-        ridge_splits=12,
+        ridge_splits=32,
         ridge_samples=3600,
-        ridge_graph_splits=4,
         ridge_citations=("cora",),
-        ridge_citation_features=32,
         moment_draws=256,
         moment_runs=64,
         cost_seeds=24,
@@ -170,10 +182,10 @@ PRESETS = {
     ),
     "quick": Config(),
     "paper": Config(
-        ridge_splits=100,
+        ridge_splits=256,
         ridge_samples=36_000,
         ridge_steps=1200,
-        ridge_graph_splits=40,
+        ridge_graph_splits=100,
         moment_draws=32_768,
         moment_runs=4096,
         cost_nodes=2400,
@@ -190,5 +202,8 @@ PRESETS = {
         teacher_nodes=240,
         teacher_degree=12,
         teacher_seeds=1024,
+        transport_nodes=1200,
+        transport_seeds=256,
+        transport_labels=8192,
     ),
 }

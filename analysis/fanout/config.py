@@ -30,7 +30,7 @@ class Config:
     """Random training sets behind these curves on the fixed-mix graph."""
     ridge_samples: int = 7200
     """Sampled neighbourhoods in a least-squares problem whose minimiser is compared."""
-    ridge_steps: int = 600
+    ridge_steps: int = 400
     """Updates of SGD on the smallest training sets."""
     ridge_graph_splits: int = 16
     """Random training sets on every other graph."""

@@ -1,0 +1,192 @@
+"""Claims about transport distances; their numbers are the variables of `transport.run`."""
+
+import xarray as xr
+
+from boundlab.analysis.datasets import case_labels, column
+from boundlab.analysis.evidence import means_against, values_against
+from boundlab.analysis.fanout.transport_bound import FAILURE_PROBABILITY
+from boundlab.claims import Check, Claim, Evidence, Kind, Source
+
+THEORY = "boundlab.theory.fanout."
+TESTS = "tests/theory/fanout/test_transport.py::"
+PROGRAM = TESTS + "test_other_numbers_by_the_whole_program"
+DISTANCES = Source("derived", "docs/fanout.md#wasserstein-distances")
+# Relative rounding of a transport's sum.
+ROUNDING = 1e-9
+# What a strict decrease must exceed to be told from none.
+STRICT = 1e-3
+# Relative error of a distance of two samples that are sorted, of some 15,000 dependent draws.
+SORTED_ERROR = 0.03
+
+
+def _steps(
+    name: str, dim: str, *, rising: bool = False, strict: float = 0.0, **chosen: str
+) -> Check:
+    """Exact values that don't rise (don't fall if `rising`) along `dim`, from entry to entry."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        part = dataset.sel(chosen)
+        before, after = part.isel({dim: slice(None, -1)}), part.isel({dim: slice(1, None)})
+        smaller, larger = (before, after) if rising else (after, before)
+        return Evidence(
+            exact=column(smaller, name),
+            reference=(1 - strict) * column(larger, name),
+            tolerance=ROUNDING,
+            labels=case_labels(after, name),
+        )
+
+    return check
+
+
+def _gap(*, reverse: bool = False) -> Check:
+    """Gap at the least fan-out, where Δ is largest, against that with all neighbours."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        ends = [dataset.isel(transport_case_fan_out=place)[["transport_gap"]] for place in (0, -1)]
+        least, whole = (column(end, "transport_gap", "transport_seed") for end in ends)
+        return Evidence(
+            samples=whole if reverse else least,
+            compared_with=least if reverse else whole,
+            labels=case_labels(ends[0], "transport_gap", "transport_seed"),
+        )
+
+    return check
+
+
+def _correlation(sign: float) -> Check:
+    def check(dataset: xr.Dataset) -> Evidence:
+        values = sign * dataset["transport_rank_correlation"].values
+        return Evidence(samples=values[:, None], reference=0.0, labels=("all cases",))
+
+    return check
+
+
+def _fails(name: str) -> Check:
+    def check(dataset: xr.Dataset) -> Evidence:
+        return Evidence(
+            samples=column(dataset, name, "transport_label_seed"),
+            reference=FAILURE_PROBABILITY,
+            labels=case_labels(dataset, name, "transport_label_seed"),
+        )
+
+    return check
+
+
+def _law(samples: str, reference: str, *, tolerance: float = 0.0) -> Check:
+    return means_against(samples, reference, "transport_law_seed", tolerance=tolerance)
+
+
+CLAIMS = (
+    Claim(
+        id="transport-decoupling",
+        source=DISTANCES,
+        statement=r"One transport serves all: $\Delta=OT(\delta^{full})+\overline{\delta_i}$",
+        kind=Kind.IDENTITY,
+        check=values_against((("transport_whole", "transport_delta"),), tolerance=ROUNDING),
+        control=values_against((("transport_whole", "transport_delta_full"),), tolerance=ROUNDING),
+        control_statement="without the sampling part",
+        formula=THEORY + "wasserstein_delta",
+        test=PROGRAM,
+    ),
+    Claim(
+        id="transport-constant-in-batch",
+        source=DISTANCES,
+        statement=r"Mean aggregator: $\Delta(\beta,b)$ doesn't fall with $b$",
+        kind=Kind.UPPER,
+        check=_steps("transport_whole", "transport_batch_size", rising=True),
+        control=_steps("transport_whole", "transport_batch_size", strict=STRICT),
+        control_statement="it falls, as published",
+        formula=THEORY + "wasserstein_delta",
+        test=TESTS + "test_monotone_in_fan_out_constant_in_batch_size",
+    ),
+    Claim(
+        id="transport-absent-rows",
+        source=DISTANCES,
+        statement=r"Rows outside of the batch read as 0: the distance rises with $b$",
+        kind=Kind.UPPER,
+        check=_steps("transport_absent", "transport_batch_size", rising=True, strict=STRICT),
+        control=_steps("transport_absent", "transport_batch_size"),
+        control_statement="it doesn't rise (Lemma 10 of the draft)",
+        formula=THEORY + "row_distance",
+        test="tests/theory/fanout/test_moments.py",
+    ),
+    Claim(
+        id="transport-falls-with-fan-out",
+        source=DISTANCES,
+        statement=r"Mean aggregator: $\Delta(\beta,b)$ falls with $\beta$",
+        kind=Kind.UPPER,
+        check=_steps("transport_whole", "transport_fan_out"),
+        control=_steps("transport_whole", "transport_fan_out", rising=True),
+        control_statement="it rises with β",
+        formula=THEORY + "wasserstein_delta",
+        test=TESTS + "test_monotone_in_fan_out_constant_in_batch_size",
+    ),
+    Claim(
+        id="transport-gap-rises",
+        source=DISTANCES,
+        statement=r"Gap: least at $\beta=1$, where $\Delta$ is largest",
+        kind=Kind.ORDER,
+        check=_gap(),
+        control=_gap(reverse=True),
+        control_statement="largest there, as the published bound reads",
+        formula=THEORY + "wasserstein_delta",
+        test=PROGRAM,
+    ),
+    Claim(
+        id="transport-rank-correlation",
+        source=DISTANCES,
+        statement=r"Gap and $\Delta$: their rank correlation is not positive",
+        kind=Kind.UPPER,
+        check=_correlation(1.0),
+        control=_correlation(-1.0),
+        control_statement="it is not negative",
+        formula=THEORY + "wasserstein_delta",
+        test=PROGRAM,
+    ),
+    Claim(
+        id="transport-gelbrich",
+        source=Source("gelbrich1990formula", "the lower bound"),
+        statement=r"$W_2^2$(sampled, full means) is at least that of Gaussians",
+        kind=Kind.LOWER,
+        check=_law("transport_w2_squared", "transport_gelbrich_squared"),
+        control=_law("transport_w2_squared", "transport_mean_trace"),
+        control_statement="it is at least the cost of the sampling coupling",
+        formula=THEORY + "gaussian_w2",
+        test=TESTS + "test_gaussian_distance_by_matrix_roots",
+    ),
+    Claim(
+        id="transport-coupling",
+        source=DISTANCES,
+        statement=r"$W_2^2$(sampled, full means) $\leq\overline{\mathrm{tr}\,V_i}$",
+        kind=Kind.UPPER,
+        check=_law("transport_w2_squared", "transport_mean_trace"),
+        control=_law("transport_w2_squared", "transport_gelbrich_squared"),
+        control_statement="it is at most that of Gaussians",
+        formula=THEORY + "neighbor_mean_moments",
+        test="tests/theory/fanout/test_moments.py",
+    ),
+    Claim(
+        id="transport-gaussian",
+        source=DISTANCES,
+        statement=r"Gaussian features: $W_2=\sigma\sqrt{r}\,(m^{-1/2}-d^{-1/2})$",
+        kind=Kind.EQUAL,
+        check=_law("transport_gaussian_w2", "transport_gaussian_theory", tolerance=SORTED_ERROR),
+        control=_law(
+            "transport_gaussian_w2", "transport_gaussian_coupling", tolerance=SORTED_ERROR
+        ),
+        control_statement="the distance of the sampling coupling",
+        formula=THEORY + "gaussian_w2",
+        test=TESTS + "test_gaussian_distance_in_closed_form",
+    ),
+    Claim(
+        id="transport-bound",
+        source=Source("derived", "docs/fanout.md#generalisation-bound"),
+        statement=r"PAC-Bayes: the test loss exceeds the bound with chance $\leq\delta$",
+        kind=Kind.UPPER,
+        check=_fails("transport_bound_fails"),
+        control=_fails("transport_without_fails"),
+        control_statement="also with the divergence read as 0",
+        formula=THEORY + "pac_bayes_bound",
+        test="tests/theory/fanout/test_pac_bayes.py::test_failure_probability_by_enumeration",
+    ),
+)

@@ -21,11 +21,32 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_choice, check_integer, fail
-from boundlab.models.aggregation import KINDS, Block, FullBlock, sampled_block
+from boundlab.models.aggregation import (
+    KINDS,
+    Block,
+    FullBlock,
+    aggregate,
+    aggregate_full,
+    sampled_block,
+)
 from boundlab.models.graph_layout import Layout
 from boundlab.models.neighborhoods import Neighborhoods
 from boundlab.models.sampling import sample_neighbors
 from boundlab.precision import standard_promotion
+
+__all__ = [
+    "ACTIVATIONS",
+    "GAT",
+    "GCN",
+    "NETWORKS",
+    "GraphSAGE",
+    "aggregate",
+    "aggregate_full",
+    "full_blocks",
+    "make_network",
+    "node_losses",
+    "sample_blocks",
+]
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda values: values,

@@ -1,4 +1,4 @@
-"""In-neighbour lists of a graph as JAX arrays: what samplers read.
+"""In-neighbour lists of a graph: what samplers read.
 
 Compressed sparse rows: the in-neighbours of node i are indices[indptr[i]:indptr[i + 1]], in
 increasing order. The arrays are arguments of a program, not constants in it, so that one compiled
@@ -20,15 +20,15 @@ from boundlab.precision import is_traced
 class Neighborhoods(NamedTuple):
     """In-neighbour lists, int32: `indptr` (n + 1,) and `indices` (E,), sorted within each node."""
 
-    indptr: Int[jax.Array, " n_plus_1"]
-    indices: Int[jax.Array, " E"]
+    indptr: Int[jax.Array | np.ndarray, " n_plus_1"]
+    indices: Int[jax.Array | np.ndarray, " E"]
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes n."""
         return int(self.indptr.shape[0]) - 1
 
-    def degrees(self) -> Int[jax.Array, " n"]:
+    def degrees(self) -> Int[jax.Array | np.ndarray, " n"]:
         """In-degree of each node."""
         return self.indptr[1:] - self.indptr[:-1]
 
@@ -51,11 +51,8 @@ def neighborhoods(graph: Any) -> Neighborhoods:
         if indptr[-1] >= 2**31:
             raise fail("graph", f"{indptr[-1]} edges", "fewer than 2³¹ directed edges")
         senders = graph.to_edge_index()[0]
-        with jax.ensure_compile_time_eval():  # inside a jit, too: a kept tracer would leak
-            kept = Neighborhoods(
-                jnp.asarray(indptr, dtype=np.int32),
-                jnp.asarray(senders, dtype=np.int32),
-            )
+        # NumPy arrays: JAX's would belong to the trace or the mesh in which they were made.
+        kept = Neighborhoods(np.asarray(indptr, np.int32), np.asarray(senders, np.int32))
         graph.__dict__["_neighborhoods"] = kept  # as cached_property does: the graph is frozen
     return kept
 

@@ -22,9 +22,12 @@ class AdviceOptions:
     """Options of the advice; --advise asks for it."""
 
     advise: Path | None = None
-    """Instead of running the study, recommend a batch size and a fan-out for the graph in this .npz
-    file. Fields: edges (E, 2), or senders and receivers; features (n, r), or feat_indptr, feat_indices,
-    num_features and feat_values; labels (n,), -1 for unlabelled, or targets (n, K); train (optional)."""
+    """Instead of running the study, recommend a batch size and a fan-out for this .npz graph.
+
+    Its fields: edges (E, 2), or senders and receivers (E,);
+    features (n, r), or feat_indptr, feat_indices, num_features and feat_values;
+    labels (n,) with -1 for unlabelled, or targets (n, K);
+    train, the nodes to train on (optional)."""
     memory_budget: str = "1GiB"
     """With --advise: memory that a training step may take, in bytes or like 64MB or 2GiB."""
 

@@ -28,11 +28,11 @@ class Config:
     """Training nodes of the curves of test error against fan-out, ascending."""
     ridge_splits: int = 64
     """Random training sets behind these curves on the fixed-mix graph."""
-    ridge_samples: int = 7200
+    ridge_samples: int = 3600
     """Sampled neighbourhoods in a least-squares problem whose minimiser is compared."""
     ridge_steps: int = 400
     """Updates of SGD on the smallest training sets."""
-    ridge_graph_splits: int = 16
+    ridge_graph_splits: int = 24
     """Random training sets on every other graph."""
     ridge_citations: tuple[str, ...] = ("cora", "citeseer", "pubmed")
     """Citation graphs whose test accuracy is computed."""
@@ -61,6 +61,28 @@ class Config:
     """Runs of training in every cell."""
     cost_batches: int = 64
     """Sampled batches in every cell whose nodes are counted."""
+    sage_graphs: tuple[str, ...] = ("digits", "fixed mix")
+    """Graphs on which the three-layer network is trained: also `cora` and `pubmed`."""
+    sage_nodes: int = 300
+    """Nodes of the subset of the digits and of the fixed-mix graph; a quarter of them to train on."""
+    sage_neighbors: int = 8
+    """Neighbours of their nodes."""
+    sage_hidden: int = 32
+    """Hidden width of the network; the paper's is 256."""
+    sage_step_size: float = 0.01
+    """Step size of Adam; the paper's is .001, with 10⁵ updates and more."""
+    sage_batch_divisors: tuple[int, ...] = (8, 3, 1)
+    """Training nodes over batch size, from small batches to all training nodes."""
+    sage_fan_outs: tuple[int, ...] = (1, 3, 8)
+    """Fan-outs of each of the three layers."""
+    sage_steps: int = 100
+    """Updates of a run."""
+    sage_every: int = 5
+    """Updates between two looks at validation and test accuracy; divides `sage_steps`."""
+    sage_window: int = 20
+    """Consecutive updates of the quiet window that sets the target loss; the paper's is 100."""
+    sage_seeds: int = 12
+    """Runs in every cell."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
     block_degree: int = 12
@@ -101,6 +123,7 @@ class Config:
         check_integer("moment_runs", self.moment_runs, 2)
         self._check_ridge()
         self._check_cost()
+        self._check_sage()
         check_integer("block_degree", self.block_degree, 1, self.block_nodes - 1)
         if self.block_nodes % self.block_degree:
             raise fail("block_nodes", self.block_nodes, "a multiple of block_degree")
@@ -167,16 +190,44 @@ class Config:
         check_integer("cost_seeds", self.cost_seeds, 2)
         check_integer("cost_batches", self.cost_batches, 2)
 
+    def _check_sage(self) -> None:
+        for name in self.sage_graphs:
+            check_choice("sage_graphs", name, ("digits", "fixed mix", "cora", "pubmed"))
+        if not self.sage_graphs or len(set(self.sage_graphs)) < len(self.sage_graphs):
+            raise fail("sage_graphs", self.sage_graphs, "different names, at least one")
+        check_integer("sage_nodes", self.sage_nodes, 96, 1797, why="all digits")
+        most = self.sage_nodes // self.num_classes - 1
+        check_integer("sage_neighbors", self.sage_neighbors, 1, most)
+        check_integer("sage_hidden", self.sage_hidden, 1)
+        check_number("sage_step_size", self.sage_step_size, 0, low_open=True)
+        divisors, fan_outs = self.sage_batch_divisors, self.sage_fan_outs
+        for value in divisors:
+            check_integer("sage_batch_divisors", value, 1, self.sage_nodes // 4)
+        if len(divisors) < 2 or list(divisors) != sorted(set(divisors), reverse=True):
+            raise fail("sage_batch_divisors", divisors, "decreasing integers, at least two")
+        for value in fan_outs:
+            check_integer("sage_fan_outs", value, 1)
+        if len(fan_outs) < 2 or list(fan_outs) != sorted(set(fan_outs)):
+            raise fail("sage_fan_outs", fan_outs, "increasing integers, at least two")
+        check_integer("sage_steps", self.sage_steps, 2)
+        check_integer("sage_every", self.sage_every, 1, self.sage_steps)
+        if self.sage_steps % self.sage_every:
+            raise fail("sage_every", self.sage_every, f"a divisor of {self.sage_steps} steps")
+        check_integer("sage_window", self.sage_window, 2, self.sage_steps)
+        check_integer("sage_seeds", self.sage_seeds, 3)
+
 
 PRESETS = {
     "smoke": Config(
         ridge_splits=32,
-        ridge_samples=3600,
+        ridge_graph_splits=12,
         ridge_citations=("cora",),
         moment_draws=256,
         moment_runs=64,
         cost_seeds=24,
         cost_batches=24,
+        sage_graphs=("digits",),
+        sage_seeds=8,
         block_seeds=64,
         teacher_seeds=64,
     ),
@@ -195,6 +246,17 @@ PRESETS = {
         cost_steps=96,
         cost_seeds=256,
         cost_batches=256,
+        sage_graphs=("digits", "fixed mix", "cora", "pubmed"),
+        sage_nodes=1797,
+        sage_neighbors=24,
+        sage_hidden=256,
+        sage_step_size=0.001,
+        sage_batch_divisors=(64, 16, 8, 4, 2, 1),
+        sage_fan_outs=(1, 2, 5, 10, 15, 24),
+        sage_steps=2000,
+        sage_every=20,
+        sage_window=100,
+        sage_seeds=16,
         block_nodes=600,
         block_batch_sizes=(1, 6, 20, 60, 100, 300, 600),
         block_fan_outs=(1, 2, 3, 6, 9, 12),

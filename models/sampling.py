@@ -99,9 +99,9 @@ def _sample_neighbors(
     own = jnp.broadcast_to(nodes[:, None], (rows, max_fan_out))
     if max_fan_out == 0 or lists.indices.shape[0] == 0:
         return own, jnp.zeros((rows, max_fan_out), bool)
-    last = lists.num_nodes
-    start = lists.indptr[nodes]
-    degree = lists.indptr[jnp.minimum(nodes + 1, last)] - start  # node n has none
+    indptr, indices = (jnp.asarray(array) for array in lists)
+    start = indptr[nodes]
+    degree = indptr[jnp.minimum(nodes + 1, lists.num_nodes)] - start  # node n has none
     fan_out = jnp.clip(fan_out, 0, max_fan_out)
     # One row a slot until the end: contiguous over nodes, so that XLA vectorises.
     slot = jnp.arange(max_fan_out, dtype=jnp.int32)[:, None]
@@ -117,7 +117,7 @@ def _sample_neighbors(
         chosen = _without_repeats(draws, highest, jnp.max(count, initial=0))
     mask = slot < count[None, :]
     edge = start[None, :] + jnp.where(mask, chosen, 0)
-    index = jnp.where(mask, lists.indices.at[edge].get(mode="clip"), nodes[None, :])
+    index = jnp.where(mask, indices.at[edge].get(mode="clip"), nodes[None, :])
     return index.T, mask.T
 
 

@@ -28,7 +28,8 @@ SHARES = (1 / 3, 1 / 2, 2 / 3, 5 / 6, 1.0)  # of the degree; and 1, 2, 4
 DIGITS = (80, 400)  # training nodes, "few" and "many"
 CITATIONS = (140, 400)
 CITATION_FAN_OUTS = (1.0, 2.0, 3.0, 5.0, np.inf)
-Orders = Sequence[Int[np.ndarray, " n"]]
+Orders = Int[np.ndarray, "splits n"]
+Grid = Sequence[int | float]
 
 
 def fan_outs(degree: int) -> list[int]:
@@ -56,7 +57,7 @@ def ridge_errors(
     problem: Problem,
     orders: Orders,
     sizes: Sequence[int],
-    grid: Sequence[float],
+    grid: Grid,
     *,
     with_replacement: bool = False,
 ) -> tuple[Float[np.ndarray, "splits sizes grid"], Float[np.ndarray, "splits sizes grid"]]:
@@ -87,7 +88,7 @@ def ridge_errors(
 _WEIGHTS = jax.jit(jax.vmap(lambda *arguments: implicit_ridge(*arguments).weights))
 
 
-def _moments(problem: Problem, fan_out: float, nodes: Any) -> Any:
+def _moments(problem: Problem, fan_out: int | float, nodes: Any) -> Any:
     most = int(problem.graph.degrees().max())
     beta = max(1, most if np.isinf(fan_out) else int(fan_out))
     return neighbor_mean_moments(problem.graph, problem.features, beta, nodes)
@@ -134,7 +135,7 @@ def _simulations(config: Config, problem: Problem, keys: Any, repeat: Repeat) ->
         {"num_train": np.array(ends), "fan_out": np.array(few)},
         keys,
     )
-    batches = sorted({max(1, ends[0] // 6), ends[0]})
+    batches = sorted({max(1, ends[0] // share) for share in (10, 3, 1)})
     trained_at = [b for b in (grid[1], half) if b < config.degree]
     descended = repeat(
         "ridge-training",
@@ -164,10 +165,10 @@ def _simulations(config: Config, problem: Problem, keys: Any, repeat: Repeat) ->
     )
 
 
-def _splits(key: jax.Array, problem: Problem, count: int) -> list[np.ndarray]:
+def _splits(key: jax.Array, problem: Problem, count: int) -> Orders:
     """Random orders of the labelled nodes."""
     keys = jax.random.split(key, count)
-    return [np.concatenate(problems.split(k, problem.labels, 1)) for k in keys]
+    return np.stack([np.concatenate(problems.split(k, problem.labels, 1)) for k in keys])
 
 
 def _graphs(config: Config, key: jax.Array) -> xr.Dataset:

@@ -55,7 +55,8 @@ def gaps(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         def draw(total: Any, step: jax.Array) -> tuple[Any, None]:
             step_key = jax.random.fold_in(jax.random.fold_in(key, 1), step)
             index, mask = sample_neighbors(step_key, lists, train, fan_out, max(FAN_OUTS))
-            weights = mask / jnp.maximum(mask.sum(axis=1, keepdims=True), 1)
+            used = mask.astype(features.dtype)
+            weights = used / jnp.maximum(used.sum(axis=1, keepdims=True), 1.0)
             sampled = jnp.einsum("bf,bfr->br", weights, features[index])
             h = jnp.where(fan_out > 0, sampled, cases.means[g][train])
             return jax.tree.map(jnp.add, total, (h.T @ h, targets.T @ h)), None

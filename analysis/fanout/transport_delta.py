@@ -90,10 +90,10 @@ def _sampled_rows(
     rows = np.zeros((NUM_TRAIN, NODES))
     for step, nodes in enumerate(np.arange(NUM_TRAIN).reshape(-1, size)):
         padded = np.resize(nodes, NUM_TRAIN)  # one shape, so one program, for every batch size
-        index, mask = sample_neighbors(
+        sample = sample_neighbors(
             jax.random.fold_in(key, step), graph, train[padded], fan_out, most
         )
-        index, mask = np.asarray(index)[:size], np.asarray(mask)[:size]
+        index, mask = (np.asarray(part)[:size] for part in sample)
         row, slot = np.nonzero(mask)
         rows[nodes[row], index[row, slot]] = 1 / mask.sum(axis=1)[row]
     return rows

@@ -102,7 +102,10 @@ def _cases(config: Config, key: jax.Array) -> Cases:
         graphs.fixed_mix(jax.random.fold_in(key, i), n, degree, NUM_CLASSES, homophily)
         for i, homophily in enumerate(HOMOPHILIES)
     ]
-    built = [*mixes, graphs.barabasi_albert(jax.random.fold_in(key, 8), n, degree // 2)]
+    built: tuple[Any, ...] = (
+        *mixes,
+        graphs.barabasi_albert(jax.random.fold_in(key, 8), n, degree // 2),
+    )
     labels = np.asarray(mixes[0].labels)
     names = [f"homophily {homophily:g}" for homophily in HOMOPHILIES] + ["power law"]
     targets = np.eye(NUM_CLASSES)[labels]
@@ -123,7 +126,7 @@ def _cases(config: Config, key: jax.Array) -> Cases:
         jnp.asarray(np.stack(part), dtype=config.dtype)
         for part in (features, means, [targets] * len(built))
     ]
-    return Cases(tuple(names), tuple(built), lists, *stacked)
+    return Cases(tuple(names), built, lists, *stacked)
 
 
 def _split(key: jax.Array, num_nodes: int) -> tuple[Int[Array, " train"], Int[Array, " test"]]:

@@ -34,6 +34,8 @@ class Config:
     """Updates of SGD on the smallest training sets."""
     ridge_graph_splits: int = 24
     """Random training sets on every other graph."""
+    ridge_citation_splits: int = 16
+    """Random training sets on every citation graph."""
     ridge_citations: tuple[str, ...] = ("cora", "citeseer", "pubmed")
     """Citation graphs whose test accuracy is computed."""
     ridge_citation_features: int = 100
@@ -85,13 +87,13 @@ class Config:
     """Runs in every cell."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
-    block_degree: int = 12
+    block_degree: int = 6
     """Neighbours of its nodes."""
     block_batch_sizes: tuple[int, ...] = (1, 20, 60, 240)
     """Batch sizes b on it, ascending."""
-    block_fan_outs: tuple[int, ...] = (1, 3, 6, 12)
+    block_fan_outs: tuple[int, ...] = (1, 2, 3, 6)
     """Fan-outs β on it, ascending."""
-    block_seeds: int = 192
+    block_seeds: int = 256
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
     """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 4."""
@@ -107,6 +109,34 @@ class Config:
     """Splits, or draws of samples, behind every measured gap and distance."""
     transport_labels: int = 512
     """Drawn labellings behind the failure rate of the generalisation bound."""
+    stopping_nodes: int = 480
+    """Nodes of the graph on which stopping rules are contrasted, all to train on."""
+    stopping_batch_sizes: tuple[int, ...] = (20, 80, 240, 480)
+    """Batch sizes of the contrast, ascending to all nodes."""
+    stopping_steps: int = 256
+    """Updates of its runs, a multiple of 4; a run that is not stopped by then is censored."""
+    stopping_seeds: int = 48
+    """Runs in every cell of the contrast."""
+    stopping_grid_nodes: int = 144
+    """Nodes of the graph behind the grids of iterations over batch size and fan-out."""
+    stopping_grid_batch_sizes: tuple[int, ...] = (12, 48, 144)
+    """Batch sizes of the grids, ascending to all nodes."""
+    stopping_grid_fan_outs: tuple[int, ...] = (2, 4, 12)
+    """Fan-outs of the grids, ascending; the last one is the degree."""
+    stopping_grid_steps: int = 96
+    """Updates of the grids' runs."""
+    stopping_grid_seeds: int = 16
+    """Runs in every cell of the grids."""
+    stopping_window: int = 30
+    """Updates for which a loss must hold."""
+    stopping_settings: tuple[str, ...] = (
+        "sage mse sgd",
+        "sage mse adam",
+        "sage cross_entropy sgd",
+        "sage cross_entropy adam",
+        "gcn_block mse sgd",
+    )
+    """Networks, losses and optimisers of the grids."""
     dtype: Literal["float64", "float32"] = "float64"
     """Precision of the simulations; theory is float64 always."""
 
@@ -123,6 +153,7 @@ class Config:
         check_integer("moment_runs", self.moment_runs, 2)
         self._check_ridge()
         self._check_cost()
+        self._check_stopping()
         self._check_sage()
         check_integer("block_degree", self.block_degree, 1, self.block_nodes - 1)
         if self.block_nodes % self.block_degree:
@@ -167,9 +198,49 @@ class Config:
         check_integer("ridge_samples", self.ridge_samples, sizes[-1])
         check_integer("ridge_steps", self.ridge_steps, 1)
         check_integer("ridge_graph_splits", self.ridge_graph_splits, 2)
+        check_integer("ridge_citation_splits", self.ridge_citation_splits, 2)
         for name in self.ridge_citations:
             check_choice("ridge_citations", name, ("cora", "citeseer", "pubmed"))
         check_integer("ridge_citation_features", self.ridge_citation_features, 1)
+
+    def _check_stopping(self) -> None:
+        classes = self.num_classes
+        for name in ("stopping_nodes", "stopping_grid_nodes"):
+            nodes = check_integer(name, getattr(self, name), 4 * classes)
+            if nodes % classes:
+                raise fail(name, nodes, f"a multiple of num_classes = {classes}")
+        check_integer("degree", self.degree, 6, self.stopping_nodes // classes - 1)
+        most = {
+            "stopping_batch_sizes": self.stopping_nodes,
+            "stopping_grid_batch_sizes": self.stopping_grid_nodes,
+            "stopping_grid_fan_outs": self.stopping_grid_nodes // classes - 1,
+        }
+        for name, high in most.items():
+            values = getattr(self, name)
+            for value in values:
+                check_integer(name, value, 1, high)
+            if len(values) < 3 or list(values) != sorted(set(values)):
+                raise fail(name, values, "increasing integers, at least three")
+            if name != "stopping_grid_fan_outs" and values[-1] != high:
+                raise fail(name, values, f"up to all {high} nodes")
+        if check_integer("stopping_steps", self.stopping_steps, 4) % 4:
+            raise fail("stopping_steps", self.stopping_steps, "a multiple of 4")
+        check_integer("stopping_seeds", self.stopping_seeds, 2)
+        check_integer("stopping_grid_steps", self.stopping_grid_steps, 1)
+        check_integer("stopping_grid_seeds", self.stopping_grid_seeds, 2)
+        check_integer("stopping_window", self.stopping_window, 1, self.stopping_grid_steps)
+        choices = (
+            ("sage", "gcn", "gcn_block", "gat"),
+            ("mse", "cross_entropy"),
+            ("sgd", "adam"),
+        )
+        for setting in self.stopping_settings:
+            words = setting.split() if isinstance(setting, str) else []
+            if len(words) != 3 or any(w not in c for w, c in zip(words, choices, strict=True)):
+                raise fail("stopping_settings", repr(setting), "a network, a loss, an optimiser")
+        for setting in ("sage mse sgd", "gcn_block mse sgd"):
+            if setting not in self.stopping_settings:
+                raise fail("stopping_settings", self.stopping_settings, f"{setting!r} among them")
 
     def _check_cost(self) -> None:
         nodes, classes = self.cost_nodes, self.num_classes
@@ -221,6 +292,7 @@ PRESETS = {
     "smoke": Config(
         ridge_splits=32,
         ridge_graph_splits=12,
+        ridge_citation_splits=12,
         ridge_citations=("cora",),
         moment_draws=256,
         moment_runs=64,
@@ -237,6 +309,7 @@ PRESETS = {
         ridge_samples=36_000,
         ridge_steps=1200,
         ridge_graph_splits=100,
+        ridge_citation_splits=100,
         moment_draws=32_768,
         moment_runs=4096,
         cost_nodes=2400,
@@ -258,6 +331,7 @@ PRESETS = {
         sage_window=100,
         sage_seeds=8,
         block_nodes=600,
+        block_degree=12,
         block_batch_sizes=(1, 6, 20, 60, 100, 300, 600),
         block_fan_outs=(1, 2, 3, 6, 9, 12),
         block_seeds=1024,

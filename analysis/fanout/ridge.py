@@ -79,7 +79,7 @@ def ridge_errors(
             weights = np.asarray(_WEIGHTS(means, ridges, targets))
             for i, order in enumerate(orders):
                 test = order[size:]
-                outputs = full[test] @ weights[i].T
+                outputs = (full @ weights[i].T)[test]
                 found[0, i, j, k] = np.mean((outputs - problem.targets[test]) ** 2)
                 found[1, i, j, k] = np.mean(outputs.argmax(axis=1) == problem.labels[test])
     return found[0], found[1]
@@ -139,7 +139,7 @@ def _simulations(config: Config, problem: Problem, keys: Any, repeat: Repeat) ->
     trained_at = [b for b in (grid[1], half) if b < config.degree]
     descended = repeat(
         "ridge-training",
-        trained(config, problem),
+        trained(config, problem, max(trained_at)),
         {"batch_size": np.array(batches), "fan_out": np.array(trained_at)},
         keys,
     )
@@ -218,14 +218,14 @@ def _citations(config: Config, key: jax.Array) -> xr.Dataset:
     accuracy = []
     for name in config.ridge_citations:
         problem = problems.citation_problem(name, config.ridge_citation_features)
-        orders = _splits(key, problem, config.ridge_graph_splits)
+        orders = _splits(key, problem, config.ridge_citation_splits)
         accuracy.append(ridge_errors(problem, orders, CITATIONS, CITATION_FAN_OUTS)[1])
     return xr.Dataset(
         {
             "ridge_citation_accuracy": (
                 (
                     "ridge_citation",
-                    "ridge_graph_seed",
+                    "ridge_citation_seed",
                     "ridge_citation_num_train",
                     "ridge_citation_fan_out",
                 ),

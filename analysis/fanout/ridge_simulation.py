@@ -61,7 +61,7 @@ def least_squares(config: Config, problem: Problem) -> Simulation:
     return simulate
 
 
-def trained(config: Config, problem: Problem) -> Simulation:
+def trained(config: Config, problem: Problem, max_fan_out: int) -> Simulation:
     """Test error after SGD on the smallest training set, fresh batches and samples at every step."""
     features, targets, full = _arrays(config, problem)
     num_train = config.ridge_num_train[0]
@@ -80,7 +80,7 @@ def trained(config: Config, problem: Problem) -> Simulation:
             fan_out=params["fan_out"],
             num_steps=config.ridge_steps,
             max_batch_size=num_train,
-            max_fan_out=int(problem.graph.degrees().max()),
+            max_fan_out=max_fan_out,
             record=(),
         )
         (kernel,) = jax.tree.leaves(result.params)

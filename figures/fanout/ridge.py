@@ -131,7 +131,7 @@ def _accuracies(dataset: xr.Dataset) -> Any:
         found = part["ridge_graph_accuracy"]
         _accuracy(axis, found, "ridge_size", "ridge_graph_fan_out", "ridge_graph_seed", counts)
         axis.set_title(graph)
-    names = ("ridge_citation_num_train", "ridge_citation_fan_out", "ridge_graph_seed")
+    names = ("ridge_citation_num_train", "ridge_citation_fan_out", "ridge_citation_seed")
     for axis, name in zip(flat[columns:], citations, strict=False):
         found = dataset["ridge_citation_accuracy"].sel(ridge_citation=name)
         _accuracy(axis, found, *names, found["ridge_citation_num_train"])

@@ -112,7 +112,7 @@ def test_simulations_train_on_the_first_nodes_of_the_order(key) -> None:
     exact = np.linalg.lstsq(full[train], problem.targets[train], rcond=None)[0]
     np.testing.assert_allclose(found, error(exact), rtol=1e-9)
 
-    descend = jax.jit(ridge_simulation.trained(config, problem))
+    descend = jax.jit(ridge_simulation.trained(config, problem, 6))
     found = descend({"batch_size": np.int64(8), "fan_out": np.int64(6)}, key)
     moment = full[train].T @ full[train] / 8
     # W_t − W* = (W_0 − W*)(I − ηM)^t; the distance that is left bounds what W_0 can do.
@@ -134,6 +134,7 @@ def test_simulations_train_on_the_first_nodes_of_the_order(key) -> None:
         ("ridge_samples", 100),
         ("ridge_steps", 0),
         ("ridge_graph_splits", 1),
+        ("ridge_citation_splits", 1),
         ("ridge_citations", ("coral",)),
         ("ridge_citation_features", 0),
     ],

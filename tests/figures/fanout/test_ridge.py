@@ -16,7 +16,12 @@ def made_up(citations: list[str]) -> xr.Dataset:
         "trained_error": ("batch_size", "trained_fan_out", "seed"),
         "graph_error": ("graph", "graph_seed", "size", "graph_fan_out"),
         "graph_accuracy": ("graph", "graph_seed", "size", "graph_fan_out"),
-        "citation_accuracy": ("citation", "graph_seed", "citation_num_train", "citation_fan_out"),
+        "citation_accuracy": (
+            "citation",
+            "citation_seed",
+            "citation_num_train",
+            "citation_fan_out",
+        ),
     }
     coordinates: dict[str, list] = {
         "num_train": [5, 10, 20],
@@ -33,7 +38,7 @@ def made_up(citations: list[str]) -> xr.Dataset:
         "citation_fan_out": [1.0, np.inf],
     }
     sizes = {name: len(values) for name, values in coordinates.items()}
-    sizes |= {"seed": 6, "graph_seed": 4}
+    sizes |= {"seed": 6, "graph_seed": 4, "citation_seed": 3}
     return xr.Dataset(
         {
             f"ridge_{name}": (

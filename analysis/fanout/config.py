@@ -65,7 +65,7 @@ class Config:
     """Sampled batches in every cell whose nodes are counted."""
     sage_graphs: tuple[str, ...] = ("digits", "fixed mix")
     """Graphs on which the three-layer network is trained: also `cora` and `pubmed`."""
-    sage_nodes: int = 300
+    sage_nodes: int = 240
     """Nodes of the subset of the digits and of the fixed-mix graph; a quarter of them to train on."""
     sage_neighbors: int = 8
     """Neighbours of their nodes."""
@@ -77,7 +77,7 @@ class Config:
     """Training nodes over batch size, from small batches to all training nodes."""
     sage_fan_outs: tuple[int, ...] = (1, 3, 8)
     """Fan-outs of each of the three layers."""
-    sage_steps: int = 100
+    sage_steps: int = 60
     """Updates of a run."""
     sage_every: int = 5
     """Updates between two looks at validation and test accuracy; divides `sage_steps`."""
@@ -93,13 +93,13 @@ class Config:
     """Batch sizes b on it, ascending."""
     block_fan_outs: tuple[int, ...] = (1, 2, 3, 6)
     """Fan-outs β on it, ascending."""
-    block_seeds: int = 256
+    block_seeds: int = 128
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
     """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 4."""
     teacher_degree: int = 6
     """Neighbours of its nodes, a multiple of 6."""
-    teacher_seeds: int = 96
+    teacher_seeds: int = 80
     """Runs behind every mean number of updates to the teacher."""
     transport_nodes: int = 300
     """Nodes of the graphs on which sampled means are held against full ones; a multiple of 4."""

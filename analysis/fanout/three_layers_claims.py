@@ -1,0 +1,126 @@
+"""Claims about the three-layer network; their numbers are the variables of `three_layers.run`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from boundlab.analysis.datasets import case_labels, column
+from boundlab.analysis.evidence import paired
+from boundlab.claims import Claim, Evidence, Kind, Source
+from boundlab.theory.fanout import paper_elasticities
+
+THEORY = "boundlab.theory.fanout."
+PAGE = "docs/fanout.md#three-layers"
+SELECTION = "tests/theory/fanout/test_selection_and_targets.py::"
+RATES = "tests/analysis/fanout/test_published.py::test_exponents_of_the_published_rates"
+SHARE = 0.5
+SEED = "sage_seed"
+
+
+def _over_cells(smaller: str, larger: str) -> Callable[[xr.Dataset], Evidence]:
+    """Means over the grid, paired by seed."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        means = dataset[[smaller, larger]].mean(["sage_divisor", "sage_fan_out"])
+        return paired(smaller, larger, SEED)(means)
+
+    return check
+
+
+def _ends(axis: str, averaged: str, *, swapped: bool = False) -> Callable[[xr.Dataset], Evidence]:
+    """Iterations at the last entry of `axis` against those at its first, means over the other."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        iterations = dataset["sage_iterations"].mean(averaged)
+        last, first = (iterations.isel({axis: end}, drop=True) for end in (-1, 0))
+        pair = {"smaller": first, "larger": last} if swapped else {"smaller": last, "larger": first}
+        return paired("smaller", "larger", SEED)(xr.Dataset(pair))
+
+    return check
+
+
+def _exponents(*, as_steep: bool = False) -> Callable[[xr.Dataset], Evidence]:
+    """Exponents no steeper than a share of the theorem's; or at least as steep as those."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        found = column(dataset, "sage_exponent", SEED)
+        theorem = np.array(paper_elasticities("cross_entropy"), dtype=float)
+        stated = np.tile(theorem, found.shape[1] // 2)
+        return Evidence(
+            samples=-found if as_steep else found,
+            reference=-stated if as_steep else SHARE * stated,
+            labels=case_labels(dataset, "sage_exponent", SEED),
+        )
+
+    return check
+
+
+CLAIMS = (
+    Claim(
+        id="sage-selection",
+        source=Source("derived", PAGE),
+        statement=r"best cell by test accuracy: lower on the other seeds than where chosen",
+        kind=Kind.ORDER,
+        check=paired("sage_chosen_again", "sage_chosen", SEED),
+        control=paired("sage_chosen", "sage_chosen_again", SEED),
+        control_statement="higher on the other seeds",
+        formula=THEORY + "order_statistics.expected_maximum",
+        test=SELECTION + "test_expected_maximum_against_known_values",
+    ),
+    Claim(
+        id="sage-validation",
+        source=Source("derived", PAGE),
+        statement=r"best cell by validation: lower test accuracy than the best by test",
+        kind=Kind.ORDER,
+        check=paired("sage_validated", "sage_chosen", SEED),
+        control=paired("sage_chosen", "sage_validated", SEED),
+        control_statement="choosing on the test nodes is worth less",
+        formula=THEORY + "order_statistics.expected_maximum",
+        test=SELECTION + "test_expected_maximum_against_known_values",
+    ),
+    Claim(
+        id="sage-checkpoint",
+        source=Source("derived", PAGE),
+        statement=r"test accuracy at the best validation look: below the run's maximum",
+        kind=Kind.ORDER,
+        check=_over_cells("sage_test_accuracy", "sage_largest_accuracy"),
+        control=_over_cells("sage_largest_accuracy", "sage_test_accuracy"),
+        control_statement="the run's maximum is below it",
+        formula=THEORY + "order_statistics.expected_maximum",
+        test=SELECTION + "test_expected_maximum_against_known_values",
+    ),
+    Claim(
+        id="sage-batch-size",
+        source=Source("liu2026full", "Remark 3.1"),
+        statement=r"cross-entropy, Adam: $T$ smaller at $b = n_{train}$ than at the smallest $b$",
+        kind=Kind.ORDER,
+        check=_ends("sage_divisor", "sage_fan_out"),
+        control=_ends("sage_divisor", "sage_fan_out", swapped=True),
+        control_statement="T grows with b",
+        formula=THEORY + "published_rates.paper_elasticities",
+        test=RATES,
+    ),
+    Claim(
+        id="sage-fan-out",
+        source=Source("liu2026full", "Remark 3.1"),
+        statement=r"cross-entropy, Adam: $T$ smaller at the largest $\beta$ than at $\beta = 1$",
+        kind=Kind.ORDER,
+        check=_ends("sage_fan_out", "sage_divisor"),
+        control=_ends("sage_fan_out", "sage_divisor", swapped=True),
+        control_statement="T grows with β",
+        formula=THEORY + "published_rates.paper_elasticities",
+        test=RATES,
+    ),
+    Claim(
+        id="sage-exponents",
+        source=Source("liu2026full", "Theorem 2"),
+        statement=r"exponents of $T$: at most half of the theorem's $(-1, -5/2)$ in size",
+        kind=Kind.LOWER,
+        check=_exponents(),
+        control=_exponents(as_steep=True),
+        control_statement="at least as steep as the theorem's",
+        formula=THEORY + "published_rates.paper_elasticities",
+        test=RATES,
+    ),
+)

@@ -34,7 +34,7 @@ class Config:
     """Updates of SGD on the smallest training sets."""
     ridge_graph_splits: int = 24
     """Random training sets on every other graph."""
-    ridge_citation_splits: int = 16
+    ridge_citation_splits: int = 24
     """Random training sets on every citation graph."""
     ridge_citations: tuple[str, ...] = ("cora", "citeseer", "pubmed")
     """Citation graphs whose test accuracy is computed."""
@@ -89,11 +89,11 @@ class Config:
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
     block_degree: int = 6
     """Neighbours of its nodes."""
-    block_batch_sizes: tuple[int, ...] = (1, 20, 60, 240)
+    block_batch_sizes: tuple[int, ...] = (1, 30, 90, 240)
     """Batch sizes b on it, ascending."""
     block_fan_outs: tuple[int, ...] = (1, 2, 3, 6)
     """Fan-outs β on it, ascending."""
-    block_seeds: int = 128
+    block_seeds: int = 160
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
     """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 4."""
@@ -109,9 +109,9 @@ class Config:
     """Splits, or draws of samples, behind every measured gap and distance."""
     transport_labels: int = 512
     """Drawn labellings behind the failure rate of the generalisation bound."""
-    stopping_nodes: int = 480
+    stopping_nodes: int = 360
     """Nodes of the graph on which stopping rules are contrasted, all to train on."""
-    stopping_batch_sizes: tuple[int, ...] = (20, 80, 240, 480)
+    stopping_batch_sizes: tuple[int, ...] = (20, 60, 180, 360)
     """Batch sizes of the contrast, ascending to all nodes."""
     stopping_steps: int = 256
     """Updates of its runs, a multiple of 4; a run that is not stopped by then is censored."""
@@ -125,7 +125,7 @@ class Config:
     """Fan-outs of the grids, ascending; the last one is the degree."""
     stopping_grid_steps: int = 96
     """Updates of the grids' runs."""
-    stopping_grid_seeds: int = 16
+    stopping_grid_seeds: int = 20
     """Runs in every cell of the grids."""
     stopping_window: int = 30
     """Updates for which a loss must hold."""
@@ -300,6 +300,11 @@ PRESETS = {
         cost_batches=24,
         sage_graphs=("digits",),
         sage_seeds=8,
+        stopping_nodes=240,
+        stopping_batch_sizes=(20, 60, 240),
+        stopping_seeds=40,
+        stopping_grid_seeds=16,
+        stopping_settings=("sage mse sgd", "sage mse adam", "gcn_block mse sgd"),
         block_seeds=64,
         teacher_seeds=64,
     ),
@@ -330,6 +335,22 @@ PRESETS = {
         sage_every=20,
         sage_window=100,
         sage_seeds=8,
+        stopping_nodes=1200,
+        stopping_batch_sizes=(20, 100, 400, 1200),
+        stopping_steps=400,
+        stopping_seeds=256,
+        stopping_grid_nodes=1200,
+        stopping_grid_batch_sizes=(20, 100, 400, 1200),
+        stopping_grid_fan_outs=(2, 6, 12, 24),
+        stopping_grid_steps=320,
+        stopping_grid_seeds=32,
+        stopping_window=100,
+        stopping_settings=tuple(
+            f"{network} {loss} {optimizer}"
+            for network in ("sage", "gcn", "gcn_block")
+            for loss in ("mse", "cross_entropy")
+            for optimizer in ("sgd", "adam")
+        ),
         block_nodes=600,
         block_degree=12,
         block_batch_sizes=(1, 6, 20, 60, 100, 300, 600),

@@ -29,7 +29,7 @@ from boundlab.theory.fanout import (
 
 # Weights (φ, ψ) at which the loss against the teacher is compared; the first starts the descent.
 POINTS = ((-0.2, 1.3), (0.6, 0.5))
-FEATURE_PAIRS = 16
+FEATURE_PAIRS = 8
 # Curves of the theory between b = 1 and b = n.
 CURVE_POINTS = 24
 AGGREGATORS = ("mean", "sum", "gcn_block")

@@ -72,7 +72,7 @@ def _updates(reference: str) -> Check:
         reference,
         "blocks_teacher_seed",
         tolerance=UPDATES_ERROR,
-        resolution=0.1,
+        resolution=0.15,
     )
 
 
@@ -88,7 +88,8 @@ def _exponent(aggregator: str, exponent: float) -> Check:
             samples=values.values[:, None, :],
             points=part["blocks_cell_fan_out"].values.astype(float),
             reference=exponent,
-            tolerance=0.05,
+            tolerance=UPDATES_ERROR,
+            resolution=0.1,
             labels=(aggregator,),
         )
 
@@ -171,7 +172,13 @@ CLAIMS = (
         statement=r"ReLU teacher: the loss is $\Gamma/2$ times a function of the weights",
         kind=Kind.EQUAL,
         check=_large_batches(
-            means_against("blocks_simulated_loss", "blocks_loss", "blocks_seed", selected=CURVE)
+            means_against(
+                "blocks_simulated_loss",
+                "blocks_loss",
+                "blocks_seed",
+                resolution=0.1,
+                selected=CURVE,
+            )
         ),
         control=_large_batches(
             means_against(

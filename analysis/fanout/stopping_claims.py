@@ -20,7 +20,7 @@ RESOLUTION = 0.2
 NEAR = 1.08
 """Target over the floor at which the rules are contrasted."""
 MODELLED = (1.08, 1.2, 1.5)
-RISE = 1.8
+RISE = 1.5
 """At least so much larger is T of the batch's own loss at b = n than at the smallest batch."""
 BLOCK_RISE = 1.4
 FLAT = 0.12

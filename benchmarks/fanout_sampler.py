@@ -9,7 +9,8 @@ floor is drawing the random bits alone, in JAX.
 Then `sample_batch` (1,024 of 19,717) against `jax.random.permutation` and NumPy's `Generator.choice`.
 
 The contestants alternate, since the machine's speed drifts; ratios are taken within a round. Run
-with `python benchmarks/fanout_sampler.py`.
+with `python benchmarks/fanout_sampler.py`. Where other programs keep the cores busy, pin it to one of
+them (`taskset -c 1 python …`): XLA hands its kernels to a thread a core and waits for all of them.
 """
 
 import time

@@ -83,7 +83,7 @@ class Config:
     """Updates between two looks at validation and test accuracy; divides `sage_steps`."""
     sage_window: int = 20
     """Consecutive updates of the quiet window that sets the target loss; the paper's is 100."""
-    sage_seeds: int = 24
+    sage_seeds: int = 32
     """Runs in every cell."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
@@ -299,8 +299,7 @@ PRESETS = {
         cost_seeds=24,
         cost_batches=24,
         sage_graphs=("digits",),
-        sage_steps=40,
-        sage_seeds=20,
+        sage_seeds=32,
         stopping_nodes=240,
         stopping_batch_sizes=(20, 60, 240),
         stopping_seeds=32,

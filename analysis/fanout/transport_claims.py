@@ -1,5 +1,6 @@
 """Claims about transport distances; their numbers are the variables of `transport.run`."""
 
+import numpy as np
 import xarray as xr
 
 from boundlab.analysis.datasets import case_labels, column
@@ -57,6 +58,25 @@ def _correlation(sign: float) -> Check:
     def check(dataset: xr.Dataset) -> Evidence:
         values = sign * dataset["transport_rank_correlation"].values
         return Evidence(samples=values[:, None], reference=0.0, labels=("all cases",))
+
+    return check
+
+
+def _over_homophily(*, reverse: bool = False) -> Check:
+    """Ratio of Δ at the least and the largest homophily against that of the test loss, by split."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        part = dataset.sel(transport_case=dataset["transport_case"].str.startswith("homophily"))
+        ratios = []
+        for name in ("transport_case_delta", "transport_case_test_loss"):
+            ends = (column(part.isel(transport_case=i), name, "transport_seed") for i in (0, -1))
+            ratios.append(np.divide(*ends))
+        distance, loss = ratios
+        return Evidence(
+            samples=loss if reverse else distance,
+            compared_with=distance if reverse else loss,
+            labels=case_labels(part.isel(transport_case=0), "transport_gap", "transport_seed"),
+        )
 
     return check
 
@@ -140,6 +160,17 @@ CLAIMS = (
         check=_correlation(1.0),
         control=_correlation(-1.0),
         control_statement="it is not negative",
+        formula=THEORY + "wasserstein_delta",
+        test=PROGRAM,
+    ),
+    Claim(
+        id="transport-sees-no-labels",
+        source=DISTANCES,
+        statement=r"$\Delta$ changes less with homophily than the test loss does",
+        kind=Kind.ORDER,
+        check=_over_homophily(),
+        control=_over_homophily(reverse=True),
+        control_statement="it changes more",
         formula=THEORY + "wasserstein_delta",
         test=PROGRAM,
     ),

@@ -69,8 +69,8 @@ class Rows(NamedTuple):
             yield slice(int(low), int(high)), self.kept(slice(int(low), int(high)))
 
 
-def rows(graph: Any, nodes: Any = None, name: str = "nodes") -> Rows:
-    """Neighbours of `nodes` (all nodes by default; called `name` in errors), checked."""
+def rows(graph: Any, nodes: Any = None) -> Rows:
+    """Neighbours of `nodes`, checked; of all nodes by default."""
     if not (hasattr(graph, "num_nodes") and hasattr(graph, "to_edge_index")):
         accepted = "a Graph or DirectedGraph of boundlab.models.graphs"
         raise fail("graph", f"a {type(graph).__name__}", accepted)
@@ -79,7 +79,13 @@ def rows(graph: Any, nodes: Any = None, name: str = "nodes") -> Rows:
     degrees = np.bincount(receivers, minlength=n)
     start = np.concatenate([[0], np.cumsum(degrees)])
     everything = Rows(n, np.arange(n), degrees, start, senders, receivers)
-    return everything if nodes is None else everything.kept(node_list(name, nodes, n))
+    return everything if nodes is None else everything.kept(node_list("nodes", nodes, n))
+
+
+def rows_of(graph: Any, nodes: Any, name: str) -> Rows:
+    """Neighbours of `nodes`, called `name` in errors; they have no default."""
+    everything = rows(graph)
+    return everything.kept(node_list(name, nodes, everything.num_nodes))
 
 
 def node_list(name: str, nodes: Any, num_nodes: int) -> Int[np.ndarray, " rows"]:

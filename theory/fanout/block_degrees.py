@@ -13,9 +13,8 @@ norm, δ squared distance from the full-graph row, whose entries are all 1/d.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from boundlab.checks import check_integer
 from boundlab.precision import float64
@@ -37,9 +36,9 @@ class BlockDegreeLaw(NamedTuple):
 
     """
 
-    row_sum: Float[Array, ""]
-    squared_norm: Float[Array, ""]
-    distance: Float[Array, ""]
+    row_sum: np.float64
+    squared_norm: np.float64
+    distance: np.float64
 
 
 @float64
@@ -48,9 +47,13 @@ def block_degree_law(
 ) -> BlockDegreeLaw:
     """Mean row sum, squared row norm and distance from the full row under block normalisation.
 
-    s = √β·E c^{−1/2}, Γ = E[1/c], δ = Γ − 2s/d + 1/d with c = 1 + Bin(H, β/d),
-    H ~ Hypergeometric(n − 1, d − 1, b − 1). All three are non-increasing in b. Limits: b = 1 gives
-    s = √β, Γ = 1; b = n gives Γ = (1 − (1 − β/d)^d)/β; b = n with β = d gives s = 1, Γ = 1/d, δ = 0.
+    In the block of a batch, the sampled edge j → i has the weight ã_ij = 1/√(β c_j), c_j = the number of
+    batch rows that sampled j, and the entries of neighbours that were not sampled are 0. With
+    c = 1 + Bin(H, β/d), the law of c_j given that i sampled j (H other batch rows that j points to, each
+    of which samples it with probability β/d), H ~ Hypergeometric(n − 1, d − 1, b − 1):
+    s = E Σ_j ã_ij = √β·E c^{−1/2}, Γ = E Σ_j ã_ij² = E[1/c] and δ = Γ − 2s/d + 1/d, the mean squared
+    distance from the full row, whose d entries are 1/d. All three are non-increasing in b. Limits: b = 1
+    gives s = √β, Γ = 1; b = n gives Γ = (1 − (1 − β/d)^d)/β; b = n and β = d give s = 1, Γ = 1/d, δ = 0.
 
     Exact for the graphs named below, to rounding; δ is a sum of non-negative terms, so that it keeps
     its relative precision.
@@ -62,7 +65,7 @@ def block_degree_law(
         fan_out: β ≥ 1 neighbours sampled without replacement a row, read as d beyond d.
 
     Returns:
-        BlockDegreeLaw of three scalars, without unit.
+        BlockDegreeLaw of three NumPy numbers, without unit.
 
     Raises:
         ValueError: an argument is no integer in its range; it is named.
@@ -82,9 +85,9 @@ def block_degree_law(
     # E(c^{−1/2} − √β/d)² + (d − β)/d²; the spread of c given H is apart, since it vanishes at β = d.
     spread = (root - full) ** 2 + np.maximum(inverse - root**2, 0.0)
     return BlockDegreeLaw(
-        jnp.asarray(np.sqrt(sampled) * (law @ root)),
-        jnp.asarray(law @ inverse),
-        jnp.asarray(law @ spread + (d - sampled) / d**2),
+        np.float64(np.sqrt(sampled) * (law @ root)),
+        np.float64(law @ inverse),
+        np.float64(law @ spread + (d - sampled) / d**2),
     )
 
 

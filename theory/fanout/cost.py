@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.typing import Numbers
 
 
@@ -23,7 +24,7 @@ def training_flops(edges: Numbers, rows: Numbers, widths: Numbers) -> Float[Arra
         widths: (L + 1,) features of the input, of the hidden layers and of the output, ≥ 0.
 
     Returns:
-        Operations a step, scalar.
+        Operations a step, a JAX scalar; NaN where traced arguments are negative.
 
     Raises:
         ValueError: lengths that don't fit or numbers out of range; the argument is named.
@@ -40,4 +41,5 @@ def training_flops(edges: Numbers, rows: Numbers, widths: Numbers) -> Float[Arra
     check_number("widths", widths, 0.0)
     per_row, width = jnp.asarray(rows, jnp.float64), jnp.asarray(widths, jnp.float64)
     forward = 2 * per_edge * width[:-1] + 2 * per_row * width[:-1] * width[1:]
-    return 3 * jnp.sum(forward)
+    valid = (per_edge >= 0.0).all() & (per_row >= 0.0).all() & (width >= 0.0).all()
+    return nan_unless(valid, 3 * jnp.sum(forward))

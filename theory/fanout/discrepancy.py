@@ -13,13 +13,15 @@ rows don't know the batch, Δ is constant in the batch size.
 from math import lcm
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_number, check_shape, fail
-from boundlab.precision import float64
+from boundlab.precision import float64, is_traced
 from boundlab.theory.fanout import _graph
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.theory.fanout.moments import KINDS, row_distance
 from boundlab.typing import Count, Scalar
 
@@ -40,9 +42,9 @@ class WassersteinDelta(NamedTuple):
 
     """
 
-    total: Float[Array, ""]
-    full: Float[Array, ""]
-    sampling: Float[Array, ""]
+    total: np.float64 | Float[Array, ""]
+    full: np.float64
+    sampling: np.float64
 
 
 @float64
@@ -73,7 +75,8 @@ def wasserstein_delta(
         scale: C ≥ 0, the paper's constant (v_x(v_w + 1)/(2 min(n_train, n_test)) in its draft).
 
     Returns:
-        WassersteinDelta of three scalars.
+        WassersteinDelta of three NumPy numbers; for a traced `scale` its total is a JAX scalar, NaN for
+        a negative one.
 
     Raises:
         ValueError: an argument is out of range, or there are too many nodes for the exact transport
@@ -87,13 +90,17 @@ def wasserstein_delta(
     check_choice("kind", kind, KINDS)
     check_shape("scale", scale, ())
     check_number("scale", scale, 0.0)
-    train = _graph.rows(graph, train_nodes, "train_nodes")
-    test = _graph.rows(graph, test_nodes, "test_nodes")
+    train = _graph.rows_of(graph, train_nodes, "train_nodes")
+    test = _graph.rows_of(graph, test_nodes, "test_nodes")
     _graph.batch_size_of(batch_size, len(train.nodes))
     _check_sizes(len(train.nodes), len(test.nodes))
-    sampling = jnp.mean(row_distance(train.degrees, _graph.fan_out_of(fan_out), kind))
-    full = jnp.asarray(transport_cost(full_distances(train, test, kind)))
-    return WassersteinDelta(jnp.asarray(scale, jnp.float64) * (full + sampling), full, sampling)
+    with jax.ensure_compile_time_eval():  # the scale alone may be traced
+        moved = np.asarray(row_distance(train.degrees, _graph.fan_out_of(fan_out), kind))
+    full, sampling = np.float64(transport_cost(full_distances(train, test, kind))), moved.mean()
+    if not is_traced(scale):
+        return WassersteinDelta(np.float64(np.asarray(scale)) * (full + sampling), full, sampling)
+    factor = jnp.asarray(scale, jnp.float64)
+    return WassersteinDelta(nan_unless(factor >= 0.0, factor * (full + sampling)), full, sampling)
 
 
 def full_distances(

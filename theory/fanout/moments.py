@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_choice, check_integer, check_number, fail
 from boundlab.precision import float64, is_traced
 from boundlab.theory.fanout import _graph
+from boundlab.theory.fanout._outcome import nan_unless, refuse_overflow
 from boundlab.typing import Count, Numbers
 
 KINDS = ("sqnorm", "trace", "nuclear")
@@ -36,13 +37,15 @@ class Moments(NamedTuple):
 
 
 @float64
+@np.errstate(over="ignore", invalid="ignore")  # an error of our own instead
 def neighbor_mean_moments(
     graph: Any, features: Numbers, fan_out: Count, nodes: Any = None
 ) -> Moments:
     """Mean and covariance of the mean over β sampled neighbours, exact for any features.
 
-    E h̃_i = h̄_i and Cov h̃_i = V_i = (1/m_i − 1/d_i) S_i², with the finite-population correction:
-    V_i = 0 where β ≥ d_i, and for d_i ≤ 1.
+    E h̃_i = h̄_i and Cov h̃_i = V_i = (1/m_i − 1/d_i) S_i² for m_i = min(β, d_i) of the d_i neighbours
+    j in N(i), drawn without replacement, with S_i² = (d_i − 1)⁻¹ Σ_j (x_j − h̄_i)(x_j − h̄_i)ᵀ, the
+    finite-population correction in the bracket: V_i = 0 where β ≥ d_i, and for d_i ≤ 1.
 
     Args:
         graph: n nodes; directed or not.
@@ -51,10 +54,11 @@ def neighbor_mean_moments(
         nodes: distinct nodes that rows and the average run over, in this order; all by default.
 
     Returns:
-        Moments, in the units of the features and of their square.
+        Moments of NumPy arrays, in the units of the features and of their square.
 
     Raises:
-        ValueError: an argument is out of range or of another shape.
+        ValueError: an argument is out of range, not finite, of another shape, or `features` so large
+            that the result passes float64; it is named.
 
     Source: derived, docs/fanout.md, Fan-out estimator (Cochran's variance of a sample mean).
 
@@ -73,7 +77,9 @@ def neighbor_mean_moments(
         z *= np.sqrt(factor[at])[part.row][:, None]
         trace[at] = part.sum(np.einsum("er,er->e", z, z))
         total += z.T @ z
-    return Moments(mean, trace, total / len(mean))
+    result = Moments(mean, trace, total / len(mean))
+    refuse_overflow(result, features=x)
+    return result
 
 
 def pair_factor(degrees: np.ndarray, fan_out: int) -> Float[np.ndarray, " rows"]:
@@ -90,8 +96,11 @@ def two_hop_variance(
     """Variance of a two-hop sampled mean: neighbours of sampled neighbours, without weights.
 
     tr Cov h̃_i⁽²⁾ = tr (1/m_i − 1/d_i) S_i²(h̄⁽¹⁾) + (1/m_i)(1/d_i) Σ_{j∈N(i)} tr Cov h̃_j⁽¹⁾,
-    h̃_i⁽²⁾ the mean of h̃_j⁽¹⁾ over the sample of i. It holds when each node has one sample of its
-    neighbours and also when each visit draws a new one, since the visited j are distinct.
+    h̃_j⁽¹⁾ the mean of the features over `inner_fan_out` sampled neighbours of j and h̄_j⁽¹⁾ over all,
+    h̃_i⁽²⁾ the mean of h̃_j⁽¹⁾ over the sample of i, m_i = min(fan_out, d_i) of its d_i neighbours, and
+    S_i²(h̄⁽¹⁾) the covariance of h̄_j⁽¹⁾ over N(i) with divisor d_i − 1, 0 for d_i ≤ 1. It holds when each
+    node has one sample of its neighbours and also when each visit draws a new one, since the visited j
+    are distinct. A node without neighbours has h̃ = 0.
 
     Args:
         graph: n nodes; directed or not.
@@ -101,10 +110,11 @@ def two_hop_variance(
         nodes: distinct nodes i that the result runs over; all by default.
 
     Returns:
-        (rows,) traces, in units of the features squared.
+        (rows,) traces, a NumPy array, in units of the features squared.
 
     Raises:
-        ValueError: an argument is out of range or of another shape.
+        ValueError: an argument is out of range, not finite, of another shape, or `features` so large
+            that the result passes float64; it is named.
 
     Source: derived, docs/fanout.md, Three layers (law of total covariance).
 
@@ -127,12 +137,13 @@ def row_distance(degree: Numbers, fan_out: Count, kind: str) -> Float[Array, "*s
     `nuclear` ‖aaᵀ − a'a'ᵀ‖_* = √((d − m)(d + 3m))/(md). Zero where β ≥ d, and at d = 0.
 
     Args:
-        degree: d, integers ≥ 0, of any shape.
-        fan_out: β ≥ 1; it may be traced.
+        degree: d, whole numbers ≥ 0, of any shape; may be traced.
+        fan_out: β ≥ 1, whole; may be traced.
         kind: `sqnorm`, `trace` or `nuclear`.
 
     Returns:
-        Array like `degree`, without unit.
+        JAX array like `degree`, without unit; NaN where a traced argument is out of range or no whole
+        number.
 
     Raises:
         ValueError: an argument is out of range, or `kind` is unknown.
@@ -146,9 +157,9 @@ def row_distance(degree: Numbers, fan_out: Count, kind: str) -> Float[Array, "*s
         raise fail("degree", "a fraction", "whole numbers")
     if not is_traced(fan_out):
         _graph.fan_out_of(fan_out)
-    return _distance(
-        jnp.asarray(degree, dtype=jnp.float64), jnp.asarray(fan_out, dtype=jnp.float64), kind
-    )
+    d, beta = jnp.asarray(degree, dtype=jnp.float64), jnp.asarray(fan_out, dtype=jnp.float64)
+    valid = (d >= 0.0) & (jnp.floor(d) == d) & (beta >= 1.0) & (jnp.floor(beta) == beta)
+    return nan_unless(valid, _distance(d, beta, kind))
 
 
 def _distance(

@@ -1,11 +1,13 @@
 """Noise of the mini-batch gradient, split into the part of the batch and the part of the fan-out.
 
 One linear layer, squared loss. Symbols: node i has features x_j around it, full and sampled
-neighbour means h̄_i and h̃_i, target y_i; its gradient in W (K, r) is g_i = (W h̃_i − y_i) h̃_iᵀ, with
-mean μ_i and covariance Λ_i over the samples. A batch of b of n nodes, drawn without replacement, each
-with a sample of its own, has
+neighbour means h̄_i and h̃_i (0 without neighbours), target y_i; its gradient in W (K, r) is
+g_i = (W h̃_i − y_i) h̃_iᵀ, with mean μ_i and covariance Λ_i over the samples. A batch of b of n nodes,
+drawn without replacement, each with a sample of its own, has
 
-    Cov(mean of g_i) = (1/b) [(1 − b/n) S_μ² + mean_i Λ_i],   S_μ² = (n − 1)⁻¹ Σ_i (μ_i − μ̄)(μ_i − μ̄)ᵀ.
+    Cov(mean of g_i) = (1/b) [(1 − b/n) S_μ² + mean_i Λ_i],   S_μ² = (n − 1)⁻¹ Σ_i (μ_i − μ̄)(μ_i − μ̄)ᵀ,
+
+and S_μ² = 0 for n = 1.
 
 Inside: z_j = x_j − h̄_i, ξ = h̃_i − h̄_i, e = W h̄_i − y_i, C = Σ_j z_j z_jᵀ and B = W C; then
 g = e h̄ᵀ + A ξ + q(ξ), A ξ = e ξᵀ + W ξ h̄ᵀ and q(ξ) = W ξ ξᵀ.
@@ -19,11 +21,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape
-from boundlab.precision import float64
+from boundlab.precision import float64, is_traced
 from boundlab.theory.fanout import _graph
 from boundlab.theory.fanout._fourth_moments import coefficients
+from boundlab.theory.fanout._outcome import nan_unless, refuse_overflow
 from boundlab.theory.fanout.moments import neighbor_mean_moments
-from boundlab.theory.fanout.ridge import implicit_ridge
+from boundlab.theory.fanout.ridge import minimiser
 from boundlab.typing import Count, Numbers, Scalar
 
 
@@ -49,8 +52,8 @@ class GradientNoise(NamedTuple):
 
     """
 
-    batch_part: float
-    fan_out_part: float
+    batch_part: np.float64
+    fan_out_part: np.float64
 
 
 class _Problem(NamedTuple):
@@ -59,6 +62,7 @@ class _Problem(NamedTuple):
     over: _graph.Rows
     x: Float[np.ndarray, "n r"]
     mean: Float[np.ndarray, "rows r"]
+    y: Float[np.ndarray, "rows K"]
     error: Float[np.ndarray, "rows K"]
     weights: Float[np.ndarray, "K r"]
     batch_size: int
@@ -80,10 +84,11 @@ def _problem(
     w = _graph.weights_of(weights, y.shape[1], x.shape[1])
     b = _graph.batch_size_of(batch_size, len(y))
     mean = over.mean(x)
-    return _Problem(over, x, mean, mean @ w.T - y, w, b, _graph.fan_out_of(fan_out))
+    return _Problem(over, x, mean, y, mean @ w.T - y, w, b, _graph.fan_out_of(fan_out))
 
 
 @float64
+@np.errstate(over="ignore", invalid="ignore")  # an error of our own instead
 def gradient_covariance(
     graph: Any,
     features: Numbers,
@@ -96,8 +101,11 @@ def gradient_covariance(
     """Covariance matrix of the mini-batch gradient, exact for any features (no Gaussian formula).
 
     Cov = (1/b) [(1 − b/n) S_μ² + mean_i Λ_i] of the vector of K·r numbers got by reading the (K, r)
-    gradient of the batch mean of ½‖W h̃_i − y_i‖² row by row. Λ_i takes the finite-population moments
-    of the sample mean up to the fourth. Takes memory (K·r)²: `gradient_noise` gives the traces alone.
+    gradient of the batch mean of ½‖W h̃_i − y_i‖² row by row. With g_i = (W h̃_i − y_i) h̃_iᵀ the gradient
+    of one node, h̃_i the mean over m_i = min(β, d_i) of its d_i neighbours (0 for d_i = 0, which makes
+    g_i = 0): μ_i = E g_i and Λ_i = Cov g_i over the samples, from the finite-population moments of h̃_i
+    up to the fourth; S_μ² the covariance of the μ_i over the nodes with divisor n − 1, 0 for n = 1.
+    Takes memory (K·r)²: `gradient_noise` gives the traces alone.
 
     Args:
         graph: directed or not; its nodes hold the features.
@@ -109,10 +117,11 @@ def gradient_covariance(
         nodes: the n distinct nodes that batches are drawn from; all by default.
 
     Returns:
-        GradientCovariance, in units of the gradient squared.
+        GradientCovariance, in units of the gradient squared: NumPy arrays.
 
     Raises:
-        ValueError: an argument is out of range, not finite or of another shape.
+        ValueError: an argument is out of range, not finite, of another shape, or so large that the
+            result passes float64; it is named.
 
     Source: derived, docs/fanout.md, Gradient noise.
 
@@ -139,7 +148,9 @@ def gradient_covariance(
     spread = mu - mu.mean(axis=0)
     batch = spread.T @ spread / max(n - 1, 1)
     share = (1.0 / p.batch_size - 1.0 / n) if n > 1 else 0.0
-    return GradientCovariance(share * batch, noise / n / p.batch_size)
+    result = GradientCovariance(share * batch, noise / n / p.batch_size)
+    refuse_overflow(result, features=p.x, targets=p.y, weights=p.weights)
+    return result
 
 
 def _pairings(
@@ -161,6 +172,7 @@ def _pairings(
 
 
 @float64
+@np.errstate(over="ignore", invalid="ignore")
 def gradient_noise(
     graph: Any,
     features: Numbers,
@@ -172,7 +184,9 @@ def gradient_noise(
 ) -> GradientNoise:
     """Traces of both parts of `gradient_covariance`, without its matrices: exact on large graphs.
 
-    tr Cov = (1/b) [(1 − b/n) tr S_μ² + mean_i tr Λ_i], in time edges × K × r.
+    tr Cov = (1/b) [(1 − b/n) tr S_μ² + mean_i tr Λ_i], in time edges × K × r. μ_i and Λ_i are mean and
+    covariance of a node's gradient (W h̃_i − y_i) h̃_iᵀ over its samples, 0 for a node without
+    neighbours; S_μ² the covariance of the μ_i over the nodes, divisor n − 1, 0 for n = 1.
 
     Args:
         graph: directed or not; its nodes hold the features.
@@ -184,19 +198,26 @@ def gradient_noise(
         nodes: the n distinct nodes that batches are drawn from; all by default.
 
     Returns:
-        GradientNoise, scalars in units of the gradient squared.
+        GradientNoise, NumPy numbers in units of the gradient squared.
 
     Raises:
-        ValueError: an argument is out of range, not finite or of another shape.
+        ValueError: an argument is out of range, not finite, of another shape, or so large that the
+            result passes float64; it is named.
 
     Source: derived, docs/fanout.md, Gradient noise.
 
     """
     p = _problem(graph, features, targets, weights, batch_size, fan_out, nodes)
+    result = _noise(p)
+    refuse_overflow(result, features=p.x, targets=p.y, weights=p.weights)
+    return result
+
+
+def _noise(p: _Problem) -> GradientNoise:
     n = len(p.error)
     between, within = _traces(p)
     share = (1.0 / p.batch_size - 1.0 / n) if n > 1 else 0.0
-    return GradientNoise(share * between, within / p.batch_size)
+    return GradientNoise(np.float64(share * between), np.float64(within / p.batch_size))
 
 
 def _traces(p: _Problem) -> tuple[float, float]:
@@ -240,6 +261,7 @@ def _edge_products(
 
 
 @float64
+@np.errstate(over="ignore", invalid="ignore")
 def noise_floor(
     graph: Any,
     features: Numbers,
@@ -248,12 +270,13 @@ def noise_floor(
     fan_out: Count,
     step_size: Scalar,
     nodes: Any = None,
-) -> Float[Array, ""]:
+) -> np.float64 | Float[Array, ""]:
     """Excess sampled loss at which SGD settles, E L_β(W_∞) − L_β(W_β) = (η/4) tr Cov(ĝ) at W_β.
 
     To first order in the step size: the relative error is about ½η(λ_max(M) + tr M/b), M = C_hh + V̄,
-    so that it is small for b of the order of r and more. β moves the minimiser W_β and the noise, b
-    the noise alone.
+    so that it is small for b of the order of r and more. W_β, C_hh and V̄ are those of `implicit_ridge`,
+    Cov(ĝ) the sum of both parts of `gradient_covariance` there. β moves the minimiser W_β and the noise,
+    b the noise alone.
 
     Args:
         graph: directed or not; its nodes hold the features.
@@ -261,31 +284,40 @@ def noise_floor(
         targets: (all nodes, K); rows outside `nodes` are not read.
         batch_size: b, 1 … n, drawn without replacement and afresh at every step.
         fan_out: β ≥ 1, sampled without replacement.
-        step_size: η in (0, 2/λ_max(M)), on the gradient of the batch mean of ½‖·‖².
+        step_size: η in (0, 2/λ_max(M)), on the gradient of the batch mean of ½‖·‖²; may be traced.
         nodes: the n distinct nodes that batches are drawn from; all by default.
 
     Returns:
-        Excess loss, scalar, a mean over nodes of ½‖·‖²; ∞ for a traced step size beyond the limit.
+        Excess loss, scalar, a mean over nodes of ½‖·‖²: a NumPy number, or a JAX array for a traced
+        step size; then ∞ from the limit on, where SGD does not settle, and NaN for η ≤ 0.
 
     Raises:
-        ValueError: an argument is out of range, not finite or of another shape; for `step_size` the
-            message gives the limit.
+        ValueError: an argument is out of range, not finite, of another shape, or so large that the
+            result passes float64; it is named. For
+            `step_size` the message gives the limit.
 
     Source: derived, docs/fanout.md, Gradient noise.
 
     """
     over = _graph.rows(graph, nodes)
     y = _graph.targets_of(targets, over)
-    moments = neighbor_mean_moments(graph, features, fan_out, nodes)
+    x = _graph.features_of(features, over.num_nodes)
+    moments = neighbor_mean_moments(graph, x, fan_out, nodes)
     moment = moments.mean.T @ moments.mean / len(y) + moments.average_covariance
+    refuse_overflow([moment], features=x)
     largest = float(np.linalg.eigvalsh(moment)[-1])
     limit = 2.0 / largest if largest > 0.0 else np.inf
     why = f"2/λ_max(C_hh + V̄) = {limit:.12g}" if np.isfinite(limit) else ""
     check_shape("step_size", step_size, ())
     check_number("step_size", step_size, 0.0, limit, low_open=True, high_open=True, why=why)
     with jax.ensure_compile_time_eval():  # the step size alone may be traced
-        weights = np.asarray(implicit_ridge(moments.mean, moments.average_covariance, y).weights)
-    noise = gradient_noise(graph, features, targets, weights, batch_size, fan_out, nodes)
+        h, v = map(jnp.asarray, (moments.mean, moments.average_covariance))
+        weights = np.asarray(minimiser(h, v, jnp.asarray(y)).weights)
+    refuse_overflow([weights], features=x, targets=y)
+    noise = sum(_noise(_problem(graph, x, targets, weights, batch_size, fan_out, nodes)))
+    refuse_overflow([noise], features=x, targets=y)
+    if not is_traced(step_size):
+        return np.float64(0.25 * float(np.asarray(step_size)) * noise)
     eta = jnp.asarray(step_size, dtype=jnp.float64)
-    floor = 0.25 * eta * (noise.batch_part + noise.fan_out_part)
-    return jnp.where(eta < limit, floor, jnp.inf)
+    floor = jnp.where(eta >= limit, jnp.inf, 0.25 * eta * noise)
+    return nan_unless(eta > 0.0, floor)

@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number
 from boundlab.precision import float64
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.typing import Numbers
 
 
@@ -27,15 +28,17 @@ def pac_bayes_bound(
     Q = N(W, κ²I), P = N(0, κ²I): KL = ‖W‖²_F/(2κ²).
 
     Args:
-        empirical_loss: L̂ in [0, 1], mean over the training nodes. All arguments broadcast.
+        empirical_loss: L̂ in [0, 1], mean over the training nodes. All arguments broadcast and may be
+            traced.
         kl_divergence: KL(Q‖P) ≥ 0, in nats.
-        num_train: n ≥ 1 training nodes.
+        num_train: n ≥ 1 training nodes; any real number, as the formula has a meaning for all.
         failure_probability: δ in (0, 1).
         inverse_temperature: λ > 0; √(8n(KL + ln(1/δ))) would be best, but may not depend on the data.
         discrepancy: D, or an upper bound of it; finite, of either sign.
 
     Returns:
-        The bound in the broadcast shape; it may exceed 1.
+        The bound in the broadcast shape, a JAX array; it may exceed 1. NaN where a traced argument is
+        out of range.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -63,4 +66,6 @@ def pac_bayes_bound(
             discrepancy,
         )
     )
-    return loss + (kl - jnp.log(delta)) / rate + rate / (8 * n) + shift
+    valid = (loss >= 0.0) & (loss <= 1.0) & (kl >= 0.0) & (n >= 1.0) & (rate > 0.0)
+    valid = valid & (delta > 0.0) & (delta < 1.0) & jnp.isfinite(shift)
+    return nan_unless(valid, loss + (kl - jnp.log(delta)) / rate + rate / (8 * n) + shift)

@@ -1,8 +1,9 @@
 """Gradient descent of one ReLU unit towards a ReLU teacher, on the population loss.
 
-Features are independent N(0, I), the activation is σ(x) = √2·max(x, 0) and the aggregator's rows ã_i are
-independent of the features. Then an aggregated feature vector is N(0, ‖ã_i‖²I), and the graph, the batch
-and the fan-out enter the expected loss through one number, Γ = mean_i ‖ã_i‖².
+Nodes' feature vectors x_j are independent N(0, I), the unit's output is σ(ã_i X w), with the activation
+σ(x) = √2·max(x, 0), and the aggregator's rows ã_i are independent of the features. Then an aggregated
+feature vector is N(0, ‖ã_i‖²I), and the graph, the batch and the fan-out enter the expected loss through
+one number, Γ = mean_i ‖ã_i‖².
 
 Symbols: w = φw* + ψw⊥ with unit teacher w*, R² = φ² + ψ², ρ = φ/R, σ̂ the arc-cosine kernel
 σ̂(ρ) = (√(1 − ρ²) + ρ(π − arccos ρ))/π, σ̂'(ρ) = (π − arccos ρ)/π. The loss has the ½.
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape
 from boundlab.precision import float64
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.typing import Count, Numbers, Scalar
 
 
@@ -42,8 +44,10 @@ def population_loss(
 ) -> Float[Array, "..."]:
     """Expected loss ½E(σ(ãXw) − σ(ãXw*))² of one ReLU unit against its teacher.
 
-    L = (Γ/2)(R² + 1 − 2Rσ̂(φ/R)), computed as (Γ/2)((1 − R)² + 2R(1 − σ̂)) with 1 − σ̂ from the half
-    angle, which keeps its digits near the teacher.
+    L = (Γ/2)(R² + 1 − 2Rσ̂(φ/R)), R = √(φ² + ψ²), σ̂(ρ) = (√(1 − ρ²) + ρ(π − arccos ρ))/π. The rows of X
+    are independent N(0, I) and σ(x) = √2·max(x, 0), so that E σ(g)² = 1 for a standard normal g.
+    Computed as (Γ/2)((1 − R)² + 2R(1 − σ̂)) with 1 − σ̂ from the half angle, which keeps its digits
+    near the teacher.
 
     Args:
         parallel: φ, component of the weights along the unit teacher, any shape.
@@ -51,7 +55,7 @@ def population_loss(
         squared_norm: Γ ≥ 0, mean squared norm of the aggregator's rows.
 
     Returns:
-        L in the broadcast shape, in the unit of Γ; Γ/2 at w = 0.
+        L in the broadcast shape, a JAX array in the unit of Γ; Γ/2 at w = 0, NaN for a traced Γ < 0.
 
     Raises:
         ValueError: an argument is not finite or Γ is negative; it is named.
@@ -62,11 +66,10 @@ def population_loss(
     check_number("parallel", parallel)
     check_number("orthogonal", orthogonal)
     check_number("squared_norm", squared_norm, 0.0)
-    return _loss(
-        jnp.asarray(parallel, dtype=jnp.float64),
-        jnp.asarray(orthogonal, dtype=jnp.float64),
-        jnp.asarray(squared_norm, dtype=jnp.float64),
+    phi, psi, gamma = (
+        jnp.asarray(value, dtype=jnp.float64) for value in (parallel, orthogonal, squared_norm)
     )
+    return nan_unless(gamma >= 0.0, _loss(phi, psi, gamma))
 
 
 @float64
@@ -79,8 +82,10 @@ def population_gradient_descent(
 ) -> PopulationTrajectory:
     """Gradient descent on the expected loss of one ReLU unit against its teacher.
 
-    φ ← φ − ηΓ(φ − (φ/R)σ̂ − ψ²σ̂'/R²),  ψ ← ψ − ηΓ(ψ − (ψ/R)σ̂ + φψσ̂'/R²). Γ and η enter through
-    ηΓ alone, so that the number of updates to a share of the loss is ∝ 1/(ηΓ). At w = 0 the gradient
+    φ ← φ − ηΓ(φ − (φ/R)σ̂ − ψ²σ̂'/R²),  ψ ← ψ − ηΓ(ψ − (ψ/R)σ̂ + φψσ̂'/R²), the gradient of
+    `population_loss` (activation √2·max(x, 0), independent N(0, I) features, the ½), with R² = φ² + ψ²,
+    ρ = φ/R, σ̂ = (√(1 − ρ²) + ρ(π − arccos ρ))/π and σ̂' = (π − arccos ρ)/π. Γ and η enter through ηΓ
+    alone, so that the number of updates to a share of the loss is ∝ 1/(ηΓ). At w = 0 the gradient
     is taken as 0 (ReLU'(0) = 0: a dead unit stays dead).
 
     Args:
@@ -91,7 +96,8 @@ def population_gradient_descent(
         num_steps: updates T ≥ 0, static.
 
     Returns:
-        PopulationTrajectory of arrays (num_steps + 1,), entry 0 the start.
+        PopulationTrajectory of JAX arrays (num_steps + 1,), entry 0 the start; NaN for a traced Γ or η
+        that isn't positive.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -110,7 +116,9 @@ def population_gradient_descent(
     rate = jnp.asarray(step_size, jnp.float64) * jnp.asarray(squared_norm, jnp.float64)
     start = (jnp.asarray(parallel, jnp.float64), jnp.asarray(orthogonal, jnp.float64))
     phi, psi = _descend(*start, rate, updates)
-    return PopulationTrajectory(phi, psi, _loss(phi, psi, jnp.asarray(squared_norm, jnp.float64)))
+    gamma = jnp.asarray(squared_norm, jnp.float64)
+    path = PopulationTrajectory(phi, psi, _loss(phi, psi, gamma))
+    return nan_unless((gamma > 0.0) & (rate > 0.0), path)
 
 
 @functools.partial(jax.jit, static_argnums=3)

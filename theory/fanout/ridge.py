@@ -15,7 +15,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape
-from boundlab.precision import float64
+from boundlab.precision import float64, is_traced
+from boundlab.theory.fanout._covariance import covariance_of
+from boundlab.theory.fanout._outcome import nan_unless, refuse_overflow
 from boundlab.typing import Count, Numbers, Scalar
 
 Matrix = Float[Array, "r r"]
@@ -42,24 +44,30 @@ def implicit_ridge(mean: Numbers, average_covariance: Numbers, targets: Numbers)
 
     W_β = C_yh (C_hh + V̄)⁺, C_hh = mean_i h̄_i h̄_iᵀ, C_yh = mean_i y_i h̄_iᵀ. V̄ and the floor do not
     grow with β; the batch size does not enter. Where C_hh + V̄ is singular, W_β is the minimiser of
-    least norm: eigenvalues below r·2⁻⁵²·(the largest) count as zero.
+    least norm: eigenvalues below r·2⁻⁵²·(the largest) count as zero. All arguments may be traced.
 
     Args:
         mean: (rows, r) h̄_i of the nodes trained on (`neighbor_mean_moments` of these `nodes`).
-        average_covariance: (r, r) V̄ over the same nodes, symmetric positive semi-definite.
+        average_covariance: (r, r) V̄ over the same nodes, symmetric positive semi-definite, both to
+            1e-8 of its largest entry; a traced one that is neither makes the result NaN.
         targets: (rows, K) y_i of the same nodes, in the same order.
 
     Returns:
-        ImplicitRidge; losses are means over the rows of ½‖·‖², summed over the K outputs.
+        ImplicitRidge of JAX arrays; losses are means over the rows of ½‖·‖², summed over the K outputs.
 
     Raises:
-        ValueError: an argument is not finite or of another shape.
+        ValueError: an argument is not finite or of another shape, `average_covariance` is not symmetric
+            or not positive semi-definite, or an argument is so large that the result passes float64;
+            it is named.
 
     Source: derived, docs/fanout.md, Implicit ridge.
 
     """
     h, v, y = _checked(mean, average_covariance, targets)
-    return _solve(h, v, y)
+    result = minimiser(h, v, y)
+    if not is_traced(result):
+        refuse_overflow(result, mean=mean, average_covariance=average_covariance, targets=targets)
+    return result
 
 
 def _checked(
@@ -68,20 +76,16 @@ def _checked(
     check_shape("mean", mean, (None, None), "one row a node")
     h = jnp.asarray(mean, dtype=jnp.float64)
     rows, r = h.shape
-    check_shape("average_covariance", average_covariance, (r, r), "features squared")
+    check_number("mean", mean)
+    v = covariance_of("average_covariance", average_covariance, r)
     check_shape("targets", targets, (rows, None), "one row for each of mean")
-    for name, value in (
-        ("mean", mean),
-        ("average_covariance", average_covariance),
-        ("targets", targets),
-    ):
-        check_number(name, value)
-    v = jnp.asarray(average_covariance, dtype=jnp.float64)
+    check_number("targets", targets)
     return h, v, jnp.asarray(targets, dtype=jnp.float64)
 
 
 @jax.jit
-def _solve(h: Float[Array, "rows r"], v: Matrix, y: Float[Array, "rows K"]) -> ImplicitRidge:
+def minimiser(h: Float[Array, "rows r"], v: Matrix, y: Float[Array, "rows K"]) -> ImplicitRidge:
+    """`implicit_ridge` without checks."""
     rows, r = h.shape
     moment = h.T @ h / rows + v
     values, basis = jnp.linalg.eigh(moment)
@@ -105,23 +109,26 @@ def mean_iterate(
 ) -> Float[Array, "steps K r"]:
     """Expected weights of SGD with fresh batches and fresh samples, exact at every step.
 
-    E W_{t+1} = E W_t (I − ηM) + η C_yh, M = C_hh + V̄: the step is on the batch mean of ½‖·‖², and
-    neither batch size nor the sampling of batches (unbiased, independent of the past) enters. Epochs
-    without replacement follow it only approximately.
+    E W_{t+1} = E W_t (I − ηM) + η C_yh, M = C_hh + V̄, with C_hh, C_yh of `implicit_ridge`: the step is
+    on the batch mean of ½‖·‖², and neither batch size nor the sampling of batches (unbiased,
+    independent of the past) enters. Epochs without replacement follow it only approximately.
 
     Args:
         initial_weights: (K, r) W_0.
         mean: (rows, r) h̄_i of the nodes trained on.
-        average_covariance: (r, r) V̄ over the same nodes.
+        average_covariance: (r, r) V̄ over the same nodes, symmetric positive semi-definite, both to
+            1e-8 of its largest entry; a traced one that is neither makes the result NaN.
         targets: (rows, K).
-        step_size: η > 0.
+        step_size: η > 0; NaN follows from a traced one that isn't. Beyond 2/λ_max(M) the iterates
+            diverge, in the end past float64.
         num_steps: T ≥ 0, static.
 
     Returns:
-        (T + 1, K, r), entry t = E W_t.
+        (T + 1, K, r), a JAX array, entry t = E W_t.
 
     Raises:
-        ValueError: an argument is out of range, not finite or of another shape.
+        ValueError: an argument is out of range, not finite or of another shape, or `average_covariance`
+            is not symmetric or not positive semi-definite; it is named.
 
     Source: derived, docs/fanout.md, Gradient noise.
 
@@ -133,7 +140,9 @@ def mean_iterate(
     check_number("step_size", step_size, 0.0, low_open=True)
     steps = check_integer("num_steps", num_steps, 0)
     start = jnp.asarray(initial_weights, dtype=jnp.float64)
-    return _iterate(start, h, v, y, jnp.asarray(step_size, dtype=jnp.float64), steps)
+    eta = jnp.asarray(step_size, dtype=jnp.float64)
+    valid = (eta > 0.0) & ~jnp.isnan(v).any()
+    return nan_unless(valid, _iterate(start, h, v, y, eta, steps))
 
 
 @partial(jax.jit, static_argnums=5)

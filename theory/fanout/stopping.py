@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape
 from boundlab.precision import float64
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.typing import Numbers, Scalar
 
 
@@ -35,16 +36,18 @@ def hitting_time(losses: Numbers, standard_deviations: Numbers, target: Scalar) 
 
     The check before update t sees N(L_t, s_t²), independently, and stops with probability
     Φ((ε − L_t)/s_t): E min(T, T_max) = Σ_{t<T_max} Π_{s<t} (1 − Φ_s), and Π_{s<T_max} (1 − Φ_s) is the
-    censored share. Noise makes the first hit early, and large batches have less of it. A model: the
-    losses of one run are neither exactly normal nor independent.
+    censored share. A check whose loss is NaN (possible for traced losses only) does not stop. Noise
+    makes the first hit early, and large batches have less of it. A model: the losses of one run are
+    neither exactly normal nor independent.
 
     Args:
         losses: (T_max,) L_t, of the first check first.
         standard_deviations: (T_max,) s_t ≥ 0; 0 makes the check certain, L_t ≤ ε stops.
-        target: ε, in the unit of the losses.
+        target: ε, in the unit of the losses. All three may be traced.
 
     Returns:
-        HittingTime, in checks; stopping at the very first one is T = 1.
+        HittingTime of JAX scalars, in checks; stopping at the very first one is T = 1. Both are NaN for
+        a traced standard deviation that is negative or NaN, or a traced target that is NaN.
 
     Raises:
         ValueError: an argument is not finite, negative or of another shape.
@@ -67,9 +70,11 @@ def hitting_time(losses: Numbers, standard_deviations: Numbers, target: Scalar) 
 def _hitting(
     level: Float[Array, " checks"], deviation: Float[Array, " checks"], target: Float[Array, ""]
 ) -> HittingTime:
-    noisy = deviation > 0.0
-    gap = level - target
+    noisy, seen = deviation > 0.0, ~jnp.isnan(level)
+    gap = jnp.where(seen, level, 0.0) - target
     go_on = log_ndtr(gap / jnp.where(noisy, deviation, 1.0))  # log(1 − Φ) without cancellation
     certain = jnp.where(gap > 0.0, 0.0, -jnp.inf)
-    survival = jnp.exp(jnp.cumsum(jnp.where(noisy, go_on, certain)))
-    return HittingTime(1.0 + jnp.sum(survival[:-1]), survival[-1])
+    log_chance = jnp.where(seen, jnp.where(noisy, go_on, certain), 0.0)
+    survival = jnp.exp(jnp.cumsum(log_chance))
+    valid = (deviation >= 0.0).all() & ~jnp.isnan(target)
+    return nan_unless(valid, HittingTime(1.0 + jnp.sum(survival[:-1]), survival[-1]))

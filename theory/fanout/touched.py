@@ -4,12 +4,11 @@ Symbols: n nodes, d degree, b batch size, β fan-out, m_i = min(β, d_i), B the 
 neighbours of i.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from boundlab.checks import check_integer, check_shape, fail
 from boundlab.precision import float64, is_traced
@@ -19,7 +18,7 @@ from boundlab.typing import Count, Numbers
 
 
 @float64
-def touched_nodes(graph: Any, nodes: Any, fan_out: Count) -> Float[Array, ""]:
+def touched_nodes(graph: Any, nodes: Any, fan_out: Count) -> np.float64:
     """Expected number of distinct nodes of one hop from given seeds, |B ∪ ⋃_{i∈B} S_i|.
 
     |B| + Σ_{j∉B} (1 − ∏_{i∈B: j∈N(i)} (1 − m_i/d_i)). Exact: different seeds sample independently.
@@ -30,7 +29,7 @@ def touched_nodes(graph: Any, nodes: Any, fan_out: Count) -> Float[Array, ""]:
         fan_out: β ≥ 1 neighbours a seed, without replacement, all of them beyond its degree.
 
     Returns:
-        Expected count, scalar, at least len(nodes).
+        Expected count, a NumPy number, at least len(nodes).
 
     Raises:
         ValueError: `nodes` repeats or is out of range, or `fan_out` < 1; it is named.
@@ -38,18 +37,18 @@ def touched_nodes(graph: Any, nodes: Any, fan_out: Count) -> Float[Array, ""]:
     Source: derived, docs/fanout.md#cost.
 
     """
-    seeds = _graph.rows(graph, nodes)
+    seeds = _graph.rows_of(graph, nodes, "nodes")
     log_miss = _log_miss(seeds.degrees, _graph.fan_out_of(fan_out))
     total = np.bincount(seeds.senders, log_miss[seeds.row], minlength=seeds.num_nodes)
     sampled = -np.expm1(total)
     sampled[seeds.nodes] = 1.0
-    return jnp.asarray(sampled.sum())
+    return np.float64(sampled.sum())
 
 
 @float64
 def expected_touched_nodes(
-    graph: Any, batch_size: Count, fan_out: Count, nodes: Any = None
-) -> Float[Array, ""]:
+    graph: Any, batch_size: Count | Sequence[int], fan_out: Count, nodes: Any = None
+) -> np.float64 | Float[np.ndarray, " sizes"]:
     """Mean of `touched_nodes` over a uniformly random batch of `batch_size` of the given nodes.
 
     A node j is missed if it is no seed and no seed samples it. With q_i = 1 − m_i/d_i of the o
@@ -58,12 +57,12 @@ def expected_touched_nodes(
 
     Args:
         graph: a Graph or DirectedGraph.
-        batch_size: b in [1, len(nodes)].
+        batch_size: b in [1, len(nodes)], or a list of them, which takes little longer than one.
         fan_out: β ≥ 1.
         nodes: the nodes that batches are drawn from, distinct; all by default.
 
     Returns:
-        Expected count, scalar. Time grows with Σ_j o_j².
+        Expected count, a NumPy number, or an array like a list `batch_size`. Time grows with Σ_j o_j².
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -73,19 +72,25 @@ def expected_touched_nodes(
     """
     pool = _graph.rows(graph, nodes)
     size = len(pool.nodes)
-    drawn = _graph.batch_size_of(batch_size, size)
+    one = not isinstance(batch_size, Sequence) and getattr(batch_size, "ndim", 0) == 0
+    if not one:
+        check_shape("batch_size", batch_size, (None,), "or one integer")
+    sizes: Any = [batch_size] if one else batch_size
+    drawn = [_graph.batch_size_of(entry, size) for entry in sizes]
     miss = np.exp(_log_miss(pool.degrees, _graph.fan_out_of(fan_out)))
     in_pool = np.zeros(pool.num_nodes, dtype=bool)
     in_pool[pool.nodes] = True
-    missed = np.where(in_pool, 1 - drawn / size, 1.0)
+    missed = np.where(in_pool, 1 - np.array(drawn)[:, None] / size, 1.0)
     for sources, symmetric in _symmetric_means(pool, miss):
         for may_be_seed in (True, False):
             rows = in_pool[sources] == may_be_seed
             others = size - may_be_seed  # a node that is missed is no seed
-            if drawn <= others:
-                law = hypergeometric_law(others, symmetric.shape[1] - 1, drawn)
-                missed[sources[rows]] *= symmetric[rows, : len(law)] @ law
-    return jnp.asarray((1 - missed).sum())
+            for place, b in enumerate(drawn):
+                if b <= others:
+                    law = hypergeometric_law(others, symmetric.shape[1] - 1, b)
+                    missed[place, sources[rows]] *= symmetric[rows, : len(law)] @ law
+    touched = (1 - missed).sum(axis=1)
+    return touched[0] if one else touched
 
 
 def _symmetric_means(
@@ -121,7 +126,7 @@ def _mean_products(q: Float[np.ndarray, "j o"]) -> Float[np.ndarray, "j k"]:
 @float64
 def touched_regular(
     num_nodes: Count, degree: Count, batch_size: Count, fan_out: Count
-) -> Float[Array, ""]:
+) -> np.float64:
     """`expected_touched_nodes` of a graph whose nodes all have `degree` in- and out-neighbours.
 
     n(1 − (1 − b/n) E(1 − β/d)^H), H ~ Hypergeometric(n − 1, d, b); n at b = n.
@@ -133,7 +138,7 @@ def touched_regular(
         fan_out: β ≥ 1, read as d beyond d.
 
     Returns:
-        Expected count, scalar.
+        Expected count, a NumPy number.
 
     Raises:
         ValueError: an argument is no integer in its range; it is named.
@@ -146,16 +151,16 @@ def touched_regular(
     b = _graph.batch_size_of(batch_size, n)
     sampled = min(_graph.fan_out_of(fan_out), d)
     if b == n or d == 0:
-        return jnp.asarray(float(b))
+        return np.float64(b)
     law = hypergeometric_law(n - 1, d, b)
     missed = law @ (1 - sampled / d) ** np.arange(len(law))
-    return jnp.asarray(n - (n - b) * missed)
+    return np.float64(n - (n - b) * missed)
 
 
 @float64
 def touched_layers(
     num_nodes: Count, degree: Count, batch_size: Count, fan_outs: Numbers
-) -> Float[Array, " hops"]:
+) -> Float[np.ndarray, " hops"]:
     """Approximate number of distinct nodes after each hop, when the whole frontier samples again.
 
     Mean field, share by share: u ← 1 − (1 − u)(1 − u·m/d)^d from u = b/n, m = min(β, d), as if the
@@ -169,7 +174,7 @@ def touched_layers(
         fan_outs: (hops,) β ≥ 1 of each hop, from the seeds outwards.
 
     Returns:
-        (hops + 1,) counts; entry 0 is b.
+        (hops + 1,) counts, a NumPy array; entry 0 is b.
 
     Raises:
         ValueError: an argument is no integer in its range; it is named.
@@ -189,7 +194,7 @@ def touched_layers(
         share = 1 - (1 - share) * (1 - share * sampled / max(d, 1)) ** d
         bound *= 1 + sampled
         counts.append(min(n * share, bound))
-    return jnp.asarray(counts)
+    return np.array(counts)
 
 
 def _log_miss(degrees: Int[np.ndarray, " rows"], fan_out: int) -> Float[np.ndarray, " rows"]:

@@ -5,15 +5,17 @@ They say what a published target loss asks for. Symbols: K classes, one-hot labe
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape
 from boundlab.precision import float64
+from boundlab.theory.fanout._outcome import nan_unless
 from boundlab.typing import Count, Scalar
 
 
 @float64
-def zero_predictor_loss(num_classes: Count) -> Float[Array, ""]:
+def zero_predictor_loss(num_classes: Count) -> np.float64:
     """Squared error of the output 0 on one-hot labels: 1/K.
 
     The loss is the mean over nodes *and* outputs of (ŷ − y)², as `torch.nn.MSELoss` takes it: 2/K of
@@ -23,7 +25,7 @@ def zero_predictor_loss(num_classes: Count) -> Float[Array, ""]:
         num_classes: K ≥ 1 (concrete).
 
     Returns:
-        1/K, scalar.
+        1/K, a NumPy number.
 
     Raises:
         ValueError: `num_classes` is no integer ≥ 1.
@@ -31,7 +33,7 @@ def zero_predictor_loss(num_classes: Count) -> Float[Array, ""]:
     Source: derived (docs/fanout.md, Published numbers).
 
     """
-    return jnp.asarray(1.0 / _classes(num_classes), dtype=jnp.float64)
+    return np.float64(1.0 / _classes(num_classes))
 
 
 @float64
@@ -45,7 +47,8 @@ def explained_share(target_loss: Scalar, num_classes: Count) -> Float[Array, ""]
         num_classes: K ≥ 1 (concrete).
 
     Returns:
-        ρ, scalar below 1, negative for targets above the zero predictor's loss.
+        ρ, a JAX scalar below 1, negative for targets above the zero predictor's loss; NaN for a traced
+        target that isn't positive.
 
     Raises:
         ValueError: `target_loss` is not finite or not positive, or `num_classes` no integer ≥ 1.
@@ -56,11 +59,12 @@ def explained_share(target_loss: Scalar, num_classes: Count) -> Float[Array, ""]
     count = _classes(num_classes)
     check_shape("target_loss", target_loss, ())
     check_number("target_loss", target_loss, 0.0, low_open=True)
-    return 1.0 - count * jnp.asarray(target_loss, dtype=jnp.float64)
+    target = jnp.asarray(target_loss, dtype=jnp.float64)
+    return nan_unless(target > 0.0, 1.0 - count * target)
 
 
 @float64
-def relu_binary_cross_entropy_floor(num_classes: Count) -> Float[Array, ""]:
+def relu_binary_cross_entropy_floor(num_classes: Count) -> np.float64:
     """Infimum of the binary cross-entropy with targets (y + 1)/2 over logits ≥ 0: (K − 1)/K·ln 2.
 
     The loss is the mean over nodes and outputs of ln(1 + eˣ) − t·x. The target t = 1 of the true class
@@ -71,7 +75,7 @@ def relu_binary_cross_entropy_floor(num_classes: Count) -> Float[Array, ""]:
         num_classes: K ≥ 1 (concrete).
 
     Returns:
-        The floor, scalar, natural logarithm.
+        The floor, a NumPy number, natural logarithm.
 
     Raises:
         ValueError: `num_classes` is no integer ≥ 1.
@@ -80,7 +84,7 @@ def relu_binary_cross_entropy_floor(num_classes: Count) -> Float[Array, ""]:
 
     """
     count = _classes(num_classes)
-    return (count - 1.0) / count * jnp.log(jnp.asarray(2.0, dtype=jnp.float64))
+    return np.float64((count - 1.0) / count * np.log(2.0))
 
 
 def _classes(num_classes: Count) -> float:

@@ -27,6 +27,11 @@ def test_expected_maximum_against_known_values() -> None:
     for cells, value in known.items():
         np.testing.assert_allclose(expected_maximum(cells), value, rtol=1e-12, atol=1e-14)
 
+    # ∫ x·m·φ(x)·Φ(x)^{m−1} dx in 30 digits, with mpmath.
+    accurate = {35: 2.10660943960395, 10**6: 4.86289748619646, 10**9: 6.08768458444596}
+    for cells, value in accurate.items():
+        np.testing.assert_allclose(expected_maximum(cells), value, rtol=3e-15)
+
     def by_tails(cells: int) -> float:
         """E max = ∫₀^∞ P(max > x) dx − ∫₋∞^0 P(max ≤ x) dx, P(max ≤ x) = Φ(x)^m."""
         above = integrate.quad(
@@ -35,7 +40,7 @@ def test_expected_maximum_against_known_values() -> None:
         below = integrate.quad(lambda x: stats.norm.cdf(x) ** cells, -14, 0, epsabs=1e-13)[0]
         return above - below
 
-    for cells in (35, 10_000, 10**9):
+    for cells in (10_000, 10**9):
         np.testing.assert_allclose(expected_maximum(cells), by_tails(cells), rtol=1e-10)
 
 
@@ -58,7 +63,7 @@ def test_share_that_a_constant_output_leaves() -> None:
 
 
 def test_no_logits_go_below_the_floor() -> None:
-    """2,000 random logits, ReLU or not, do not go below it; growing ones of the true class approach it."""
+    """2,000 random logits, ReLU or not, stay above it; growing ones of the true class approach it."""
     rng = np.random.default_rng(0)
     for classes in (1, 2, 40):
         target = (np.eye(classes)[0] + 1) / 2

@@ -54,6 +54,8 @@ def test_random_batches_by_enumeration(pool: list[int] | None, fan_out: int) -> 
         expected = np.mean([enumerated(RAGGED, seeds, fan_out) for seeds in batches])
         found = expected_touched_nodes(digraph(RAGGED), b, fan_out, pool)
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+        several = expected_touched_nodes(digraph(RAGGED), [len(nodes), b, b], fan_out, pool)
+        np.testing.assert_array_equal(several[1:], [found, found])
 
 
 @pytest.mark.parametrize("fan_out", [1, 2, 5, 7])
@@ -131,10 +133,11 @@ def test_several_hops_are_over_estimated() -> None:
         ([7], 2, "nodes"),
         ([], 2, "nodes"),
         ([0.5], 2, "nodes"),
+        (None, 2, "nodes"),
         ([0], 0, "fan_out"),
     ],
 )
-def test_bad_seeds_are_named(nodes: list, fan_out: int, name: str) -> None:
+def test_bad_seeds_are_named(nodes: list | None, fan_out: int, name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: got"):
         touched_nodes(digraph(RAGGED), nodes, fan_out)
 
@@ -160,10 +163,14 @@ def test_bad_sizes_are_named(changed: dict, name: str) -> None:
         touched_layers(**good, fan_outs=fan_outs)
 
 
-def test_bad_batches_are_named() -> None:
+def test_bad_batches_are_named(as_users_call: None) -> None:
     graph = digraph(RAGGED)
     for arguments, name in (
         ((8, 2), "batch_size"),
+        (([1, 8], 2), "batch_size"),
+        (([], 2), "batch_size"),
+        (([[1, 2]], 2), "batch_size"),
+        (([1, 2.0], 2), "batch_size"),
         ((3, 2, [0, 1]), "batch_size"),
         ((1, 0), "fan_out"),
     ):

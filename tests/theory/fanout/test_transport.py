@@ -124,6 +124,8 @@ def test_monotone_in_fan_out_constant_in_batch_size() -> None:
     [
         ({"train_nodes": [0, 0]}, "train_nodes"),
         ({"test_nodes": []}, "test_nodes"),
+        ({"train_nodes": None}, "train_nodes"),
+        ({"test_nodes": None}, "test_nodes"),
         ({"test_nodes": [12]}, "test_nodes"),
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": 4}, "batch_size"),
@@ -184,13 +186,39 @@ def test_gaussian_distance_in_closed_form() -> None:
     # Two lines at an angle: tr(C^{1/2}C'C^{1/2})^{1/2} = |cos|.
     u, v = np.array([1.0, 0.0]), np.array([np.cos(0.7), np.sin(0.7)])
     found = gaussian_w2(u * 0, np.outer(u, u), u * 0, np.outer(v, v))
-    np.testing.assert_allclose(found, np.sqrt(2 - 2 * np.cos(0.7)), rtol=1e-7)
+    np.testing.assert_allclose(found, np.sqrt(2 - 2 * np.cos(0.7)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("rank", [1, 3, 5])
 def test_gaussian_distance_of_equal_laws_vanishes(rank: int) -> None:
     law = random_gaussian(7, rank)
-    assert gaussian_w2(*law, *law) < 1e-7 * np.sqrt(np.linalg.norm(law[1], 2))
+    assert gaussian_w2(*law, *law) < 1e-13 * np.sqrt(np.linalg.norm(law[1], 2))
+
+
+def test_gaussian_distance_of_large_and_small_numbers() -> None:
+    first, other = random_gaussian(0), random_gaussian(1, 3)
+    plain = float(gaussian_w2(*first, *other))
+    for scale in (1e-150, 1e150):
+        laws = (first[0] * scale, first[1] * scale**2, other[0] * scale, other[1] * scale**2)
+        np.testing.assert_allclose(gaussian_w2(*laws) / scale, plain, rtol=1e-12)
+    zero = np.zeros((2, 2))
+    np.testing.assert_allclose(gaussian_w2([3e200, 0], zero, [0, 4e200], zero), 5e200, rtol=1e-14)
+
+
+def test_derivatives_of_the_gaussian_distance() -> None:
+    """∂W2²/∂C = I − T, T the map of one law onto the other; no NaN for equal or singular laws."""
+    (mean, cov), (other_mean, other_cov) = random_gaussian(0), random_gaussian(1)
+    slopes = jax.grad(lambda *law: gaussian_w2(*law, other_mean, other_cov) ** 2, (0, 1))
+    by_mean, by_cov = slopes(mean, cov)
+    np.testing.assert_allclose(by_mean, 2 * (mean - other_mean), rtol=1e-12)
+    root = scipy.linalg.sqrtm(cov)
+    inverse = np.linalg.inv(root)
+    moved = inverse @ scipy.linalg.sqrtm(root @ other_cov @ root).real @ inverse
+    np.testing.assert_allclose(by_cov, np.eye(5) - moved, rtol=1e-9, atol=1e-10)
+    alike, singular = np.eye(5), np.diag([1.0, 1.0, 0.0, 0.0, 2.0])
+    for law in ((mean, cov), (mean, alike), (mean, singular), (0 * mean, 0 * alike)):
+        gradient = jax.grad(gaussian_w2, (0, 1, 2, 3))(*law, *law)
+        assert all(np.isfinite(part).all() for part in gradient)
 
 
 def test_gaussian_distance_is_traced() -> None:
@@ -208,6 +236,8 @@ def test_gaussian_distance_is_traced() -> None:
         (1, np.eye(3), "covariance"),
         (1, [[1.0, 0.5], [0.4, 1.0]], "covariance"),
         (1, [[1.0, 2.0], [2.0, 1.0]], "covariance"),
+        (1, [[1.0, 0.0], [0.0, -2e-8]], "covariance"),
+        (1, [[1e200, 0.0], [0.0, -1e200]], "covariance"),
         (2, [0.0], "other_mean"),
         (3, -np.eye(2), "other_covariance"),
         (3, np.ones(2), "other_covariance"),
@@ -216,5 +246,6 @@ def test_gaussian_distance_is_traced() -> None:
 def test_bad_gaussians_are_named(position: int, value: Any, name: str) -> None:
     arguments: list[Any] = [np.zeros(2), np.eye(2), np.zeros(2), np.eye(2)]
     arguments[position] = value
+    assert np.isfinite(gaussian_w2(np.zeros(2), np.diag([1.0, -9e-9]), np.zeros(2), np.eye(2)))
     with pytest.raises(ValueError, match=f"^{name}: got"):
         gaussian_w2(*arguments)

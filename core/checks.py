@@ -41,13 +41,17 @@ def check_integer(
 ) -> int:
     """Refuse anything but a concrete integer in [minimum, maximum]; return it as a Python int.
 
-    `why` is added to the message (what the limit is).
+    Arrays of NumPy and JAX without dimensions count as integers by their type. `why` is added
+    to the message (what the limit is).
     """
     if is_traced(value):
         raise fail(name, "a traced value", "a static integer (mark it static in jit)")
     accepted = f"an integer ≥ {minimum}" + ("" if maximum is None else f" and ≤ {maximum}")
     accepted += f" ({why})" if why else ""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, jax.Array | np.ndarray | np.integer) and not value.shape:
+        whole = jax.dtypes.issubdtype(value.dtype, np.integer) and value.dtype.kind != "m"
+        value = value.item() if whole else value  # NumPy takes a time span for an integer
+    if isinstance(value, bool) or not isinstance(value, int):
         raise fail(name, repr(value), accepted)
     if value < minimum or (maximum is not None and value > maximum):
         raise fail(name, value, accepted)

@@ -14,6 +14,6 @@ import numpy as np
 Scalar = jax.Array | np.ndarray | np.bool | np.number | bool | int | float
 # One or more numbers.
 Numbers = Scalar | Sequence[float] | Sequence[int]
-# A count. A `float` or an array (also a traced one) is let through to the check by hand, which refuses
-# it and names the argument.
-Count = int | np.integer | float | jax.Array
+# A count; NumPy and JAX integers may be 0-d arrays. A `float` or a longer array is let through to the
+# check by hand, which refuses it and names the argument; a traced one too, where counts are static.
+Count = int | np.integer | float | jax.Array | np.ndarray

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int, UInt32
 
 from boundlab.checks import check_integer, check_key, fail
 from boundlab.models.counter_bits import after, below, counter_key, threefry
-from boundlab.models.neighborhoods import concrete_integer, node_ids
+from boundlab.models.neighborhoods import node_ids
 from boundlab.precision import is_traced
 from boundlab.typing import Count
 
@@ -64,7 +64,7 @@ def sample_batch(
             raise fail("batch_size", f"a traced {batch_size}", "one integer")
     else:
         why = f"max_batch_size = {max_batch_size}, {num_train} train nodes"
-        batch_size = check_integer("batch_size", concrete_integer(batch_size), 1, limit, why=why)
+        batch_size = check_integer("batch_size", batch_size, 1, limit, why=why)
     size = jnp.clip(jnp.asarray(batch_size, dtype=jnp.int32), 1, limit)
     return _sample_batch(key, nodes, size, max_batch_size)
 

@@ -57,13 +57,6 @@ def neighborhoods(graph: Any) -> Neighborhoods:
     return kept
 
 
-def concrete_integer(value: Any) -> Any:
-    """A concrete integer scalar of JAX or NumPy as a Python int, anything else as it is."""
-    if isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu":
-        return int(value)
-    return value
-
-
 def node_ids(name: str, nodes: Any, last: int | None) -> Int[jax.Array, " rows"]:
     """`nodes` as int32, refused unless they are one axis of integers in 0 … last."""
     if is_traced(nodes):

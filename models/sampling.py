@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int, UInt32
 from boundlab.checks import check_integer, check_key, fail
 from boundlab.models.batch_sampling import sample_batch
 from boundlab.models.counter_bits import after, below, counter_key, threefry
-from boundlab.models.neighborhoods import Neighborhoods, concrete_integer, neighborhoods, node_ids
+from boundlab.models.neighborhoods import Neighborhoods, neighborhoods, node_ids
 from boundlab.precision import is_traced
 from boundlab.typing import Count
 
@@ -73,7 +73,7 @@ def sample_neighbors(
         if fan_out.shape or not jnp.issubdtype(fan_out.dtype, jnp.integer):  # type: ignore[union-attr]
             raise fail("fan_out", f"a traced {fan_out}", "one integer")
     else:
-        fan_out = check_integer("fan_out", concrete_integer(fan_out), 0)
+        fan_out = check_integer("fan_out", fan_out, 0)
         if fan_out > max_fan_out and not is_traced(lists):
             largest = int(np.max(lists.degrees(), initial=0))
             if replace or largest > max_fan_out:

@@ -99,7 +99,7 @@ def prepare(
     )
     # More slots than the largest degree would stay empty.
     if not is_traced(fan_out):
-        fan_out = min(check_integer("fan_out", _plain(fan_out), 0), largest)
+        fan_out = min(check_integer("fan_out", fan_out, 0), largest)
     if max_fan_out is not None:
         max_fan_out = min(check_integer("max_fan_out", max_fan_out, 0), largest)
     fan_out, widest = _size("fan_out", fan_out, "max_fan_out", max_fan_out, 0, None, "")
@@ -161,13 +161,6 @@ def _targets(targets: Any, num_nodes: int, used: tuple[jax.Array | None, ...]) -
     return jnp.asarray(array)
 
 
-def _plain(value: Any) -> Any:
-    """A concrete integer of JAX as a Python int; anything else as it is."""
-    if isinstance(value, jax.Array | np.ndarray) and not is_traced(value) and value.shape == ():
-        return value.item()
-    return value
-
-
 def _size(
     name: str, value: Any, bound: str, most: Any, low: int, high: int | None, why: str
 ) -> tuple[Any, int]:
@@ -177,7 +170,7 @@ def _size(
         most = most if high is None else min(most, high)
     if not is_traced(value):
         limit = high if most is None else most
-        value = check_integer(name, _plain(value), low, limit, why=why if most is None else bound)
+        value = check_integer(name, value, low, limit, why=why if most is None else bound)
         return value, value if most is None else most
     if most is None:
         raise fail(name, "a traced value", f"an integer, or {bound} besides")

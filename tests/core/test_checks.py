@@ -100,7 +100,30 @@ def test_choices_and_integers():
     for bad in ("c", 1, None, np.array(["a", "b"]), ["a"]):
         with pytest.raises(ValueError, match=r"^kind: got"):
             check_choice("kind", bad, ("a", "b"))
-    assert type(check_integer("count", np.uint8(3), 0, 3)) is int
-    for bad in (True, 1.0, "1", None, 4, -1, np.ones(2, int)):
+    whole = (
+        np.uint8(3),
+        np.array(3),
+        np.array(3, np.uint8),
+        jnp.asarray(3),
+        jnp.asarray(3, "int4"),
+    )
+    for three in (3, *whole):
+        assert type(check_integer("count", three, 0, 3)) is int
+        assert check_integer("count", three, 3) == 3
+    arrays = (
+        np.ones(2, int),
+        np.ones(1, int),
+        jnp.ones((1,), int),
+        np.array(2.0),
+        jnp.asarray(2.0),
+    )
+    others = (
+        np.array(True),
+        jnp.asarray(True),
+        np.bool(True),
+        np.timedelta64(2),
+        jax.random.key(0),
+    )
+    for bad in (True, 1.0, "1", None, 4, -1, np.array(4), jnp.asarray(-1), *arrays, *others):
         with pytest.raises(ValueError, match=r"^count: got"):
             check_integer("count", bad, 0, 3)

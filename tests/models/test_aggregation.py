@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boundlab.models import graphs
+from boundlab.models import gnn
 from boundlab.models.aggregation import KINDS, aggregate, aggregate_full
 from boundlab.models.graph_layout import graph_layout
 
@@ -245,3 +246,8 @@ def test_bad_input_names_the_argument(graph, as_users_call, name, change):
         rest = {k: arguments[k] for k in ("graph", "features", "kind")}
         with pytest.raises(ValueError, match=f"^{name}: got "):
             aggregate_full(**rest)
+
+
+def test_networks_module_offers_the_aggregators():
+    assert (gnn.aggregate, gnn.aggregate_full) == (aggregate, aggregate_full)
+    assert {"aggregate", "aggregate_full"} <= set(gnn.__all__)

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from boundlab.models import graphs
-from boundlab.models import gnn
+from boundlab.models import gnn, graphs
 from boundlab.models.aggregation import KINDS, aggregate, aggregate_full
 from boundlab.models.graph_layout import graph_layout
 

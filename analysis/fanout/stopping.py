@@ -69,10 +69,11 @@ def _problem(config: Config, key: jax.Array, num_nodes: int, degree: int) -> tup
     keys = jax.random.split(key, 3)
     graph = graphs.fixed_mix(keys[0], num_nodes, degree, config.num_classes, config.homophily)
     features = graphs.class_features(keys[1], graph.labels, config.num_features, config.class_gap)
-    targets = np.eye(config.num_classes)[graph.labels]
+    labels = np.asarray(graph.labels)
+    targets = np.eye(config.num_classes)[labels]
     shape = (config.num_features, config.num_classes)
     start = INITIAL_STD * jax.random.normal(keys[2], shape, jnp.float64)
-    return Problem("fixed mix", graph, features, targets, graph.labels), np.asarray(start)
+    return Problem("fixed mix", graph, features, targets, labels), np.asarray(start)
 
 
 def _contrast(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:

@@ -71,7 +71,7 @@ def record_runs(
         jnp.asarray(value, dtype=dtype) for value in (problem.features, problem.targets, start)
     )
 
-    def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+    def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, Any]:
         run = train(
             key,
             problem.graph,
@@ -95,7 +95,8 @@ def record_runs(
     grid = {"batch_size": np.array(sizes), "fan_out": np.array(fan_outs)}
     found = repeat(f"stopping-{setting.name.replace(' ', '-')}-{len(nodes)}", one, grid, keys)
     ordered = found.transpose("seed", "batch_size", "fan_out", ...)
-    return Recorded(*(ordered[name].values for name in ("batch", "sampled", "full")), every)
+    batch, sampled, full = (ordered[name].values for name in ("batch", "sampled", "full"))
+    return Recorded(batch, sampled, full, every)
 
 
 def stop(losses: Any, targets: Any, window: int = 1, every: int = 1) -> Stops:

@@ -126,16 +126,16 @@ def _exponents(dataset: xr.Dataset) -> Any:
             samples = dataset["stopping_exponent"].sel(stopping_axis=along, stopping_rule=rule)
             mean, error = mean_and_error(samples, "stopping_grid_seed")
             axis.errorbar(
-                mean,
+                mean.values,
                 places + 0.16 * (i - 1.5),
-                xerr=error,
+                xerr=error.values,
                 fmt=MARKERS[i],
                 color=color,
                 markersize=4,
                 label=RULES[rule].replace("\n", " "),
             )
         stated = dataset["stopping_theorem"].sel(stopping_axis=along)
-        axis.plot(stated, places, "x", color="black", markersize=8, label="theorem")
+        axis.plot(stated.values, places, "x", color="black", markersize=8, label="theorem")
         axis.axvline(0.0, color="black", linewidth=0.8)
         axis.set_xlabel(title)
     axes[0].set_yticks(places, [_words(s).replace("\n", ", ") for s in settings])
@@ -159,19 +159,19 @@ def _targets(dataset: xr.Dataset) -> Any:
         part = dataset.sel(stopping_batch_size=size)
         label = f"b = {size}"
         _dots(axes[0], explained, part["stopping_batch_time"], color, marker, label)
-        axes[0].plot(explained, part["stopping_model_time"], color=color)
+        axes[0].plot(explained, part["stopping_model_time"].values, color=color)
         _dots(axes[1], explained, part["stopping_sampled_time"], color, marker, label)
         _dots(axes[1], explained, part["stopping_full_time"], color, marker, None, hollow=True)
         never = part["stopping_batch_censored"].mean("stopping_seed")
-        axes[2].plot(explained, never, marker, color=color, label=label)
-        axes[2].plot(explained, part["stopping_model_censored"], color=color)
+        axes[2].plot(explained, never.values, marker, color=color, label=label)
+        axes[2].plot(explained, part["stopping_model_censored"].values, color=color)
     first = dataset.isel(stopping_batch_size=0)
     quiet = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-    axes[0].plot(explained, first["stopping_noiseless_time"], label="no noise", **quiet)
-    axes[1].plot(explained, first["stopping_sampled_model_time"], label="model", **quiet)
+    axes[0].plot(explained, first["stopping_noiseless_time"].values, label="no noise", **quiet)
+    axes[1].plot(explained, first["stopping_sampled_model_time"].values, label="model", **quiet)
     axes[2].plot(
         explained,
-        dataset["stopping_sampled_censored"].mean(("stopping_seed", "stopping_batch_size")),
+        dataset["stopping_sampled_censored"].mean(("stopping_seed", "stopping_batch_size")).values,
         label="sampled loss",
         **quiet,
     )
@@ -210,8 +210,8 @@ def _dots(
     mean, error = mean_and_error(samples, "stopping_seed")
     axis.errorbar(
         places,
-        mean,
-        error,
+        mean.values,
+        error.values,
         fmt=marker,
         color=color,
         markersize=4,

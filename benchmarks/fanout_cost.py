@@ -32,7 +32,7 @@ TABLE = Path(__file__).parents[1] / "analysis" / "fanout" / "data" / "step_secon
 COLUMNS = ("device", "network", "num_nodes", "batch_size", "fan_out", "seconds", "spread")
 KEY = COLUMNS[:5]
 NETWORK = "sage"
-STEPS = 512
+STEPS = 256
 ROUNDS = 15
 SETTINGS = ("quick", "paper")
 

@@ -60,7 +60,7 @@ def training_problem(config: Config, key: jax.Array) -> Problem:
         config.num_classes,
         config.homophily,
     )
-    labels = graph.labels
+    labels = np.asarray(graph.labels)
     features = graphs.class_features(
         jax.random.fold_in(key, 1), labels, config.num_features, CLASS_GAP
     )

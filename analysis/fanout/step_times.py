@@ -23,8 +23,8 @@ def step_seconds() -> xr.Dataset:
 
     """
     source = resources.files("boundlab.analysis.fanout").joinpath(*TABLE)
-    with source.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    lines = source.read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     columns = [np.array([row["device"] for row in rows], dtype=np.str_)]
     columns += [np.array([int(row[axis]) for row in rows]) for axis in AXES[1:]]
     values, places = zip(*(np.unique(c, return_inverse=True) for c in columns), strict=True)
@@ -55,7 +55,7 @@ def step_seconds_at(
             known = one[axis].values
             logs = np.log(np.clip(wanted, known[0], known[-1]))
             at = xr.DataArray(logs, dims=axis, coords={axis: list(wanted)})
-            logarithm = np.log(np.maximum(one.assign_coords({axis: np.log(known)}), 1e-12))
-            one = np.exp(logarithm.interp({axis: at}))
+            logs_of_times = xr.apply_ufunc(np.log, one.assign_coords({axis: np.log(known)}))
+            one = xr.apply_ufunc(np.exp, logs_of_times.interp({axis: at}))
         found.append(one)
     return xr.concat(found, "device").transpose("device", "batch_size", "fan_out")

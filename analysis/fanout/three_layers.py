@@ -15,20 +15,15 @@ import xarray as xr
 from boundlab.analysis.fanout import problems
 from boundlab.analysis.fanout.config import Config
 from boundlab.analysis.fanout.problems import Problem
+from boundlab.analysis.fanout.three_layers_choice import CELL, RULES, choice, hits, quiet_target
 from boundlab.analysis.fanout.three_layers_claims import CLAIMS as CLAIMS
 from boundlab.experiment import Repeat
 from boundlab.models import graphs
 from boundlab.models.gnn import GraphSAGE
 from boundlab.models.random_graphs import generator
-from boundlab.models.stopping import held
 from boundlab.models.training import train
-from boundlab.theory.fanout import expected_maximum
 
 LAYERS = 3
-CELL = ("sage_divisor", "sage_fan_out")
-RULES = ("first hit", "held")
-# The variance of the batch loss below which a window is quiet [liu2025draft, §5.1].
-QUIET_VARIANCE = 5e-4
 CLASS_GAP = 0.5
 
 
@@ -39,7 +34,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         own = jax.random.fold_in(key, number)
         problem = _problem(config, name, jax.random.fold_in(own, 0))
         runs = _runs(config, problem, jax.random.fold_in(own, 1), repeat)
-        parts.append(runs.merge(_choice(runs)).expand_dims(sage_graph=[name]))
+        parts.append(runs.merge(choice(runs)).expand_dims(sage_graph=[name]))
     return xr.concat(parts, "sage_graph")
 
 
@@ -60,7 +55,7 @@ def _problem(config: Config, name: str, key: jax.Array) -> Problem:
         config.num_classes,
         config.homophily,
     )
-    labels = graph.labels
+    labels = np.asarray(graph.labels)
     features = graphs.class_features(
         jax.random.fold_in(key, 1), labels, config.num_features, CLASS_GAP
     )
@@ -112,7 +107,7 @@ def _runs(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -> x
     best = looks[..., 0].argmax(axis=-1)[..., None]  # the first of equally good ones
     at_best = np.take_along_axis(looks, best[..., None], axis=-2)[..., 0, :]
     target = quiet_target(losses[0, 0], config.sage_window)
-    iterations, censored = _hits(losses, target, config.sage_window)
+    iterations, censored = hits(losses, target, config.sage_window)
     runs, ruled = (*CELL, "sage_seed"), (*CELL, "sage_seed", "sage_rule")
     share = {"units": "dimensionless"}
     return xr.Dataset(
@@ -160,77 +155,3 @@ def _runs(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -> x
             "sage_rule": list(RULES),
         },
     )
-
-
-def quiet_target(losses: np.ndarray, window: int) -> float:
-    """Target of the paper's heat maps: the largest loss of the first quiet window; median over runs.
-
-    `losses` (runs, steps). A window is quiet if its variance is below 5·10⁻⁴; where none is, the one
-    with the least variance is taken.
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(losses, window, axis=-1)
-    variance = windows.var(axis=-1)
-    quiet = variance < QUIET_VARIANCE
-    chosen = np.where(quiet.any(axis=-1), quiet.argmax(axis=-1), variance.argmin(axis=-1))
-    largest = np.take_along_axis(windows.max(axis=-1), chosen[:, None], axis=-1)
-    return float(np.median(largest))
-
-
-def _hits(losses: np.ndarray, target: float, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Iterations and censoring by both rules: the first hit, and the first of `window` in a row."""
-    flat = losses.reshape(-1, losses.shape[-1])
-    found = [jax.vmap(lambda trace, w=w: held(trace, target, w))(flat) for w in (1, window)]
-    shape = (*losses.shape[:-1], len(found))
-    iterations = np.stack([np.asarray(hit.iterations, dtype=float) for hit in found], axis=-1)
-    censored = np.stack([np.asarray(hit.censored) for hit in found], axis=-1)
-    return iterations.reshape(shape), censored.reshape(shape)
-
-
-def _choice(runs: xr.Dataset) -> xr.Dataset:
-    """The best cell of a seed's grid by test or by validation accuracy, and its worth on other seeds."""
-    test, validation = (
-        runs[name].transpose(*CELL, "sage_seed").values.reshape(-1, runs.sizes["sage_seed"])
-        for name in ("sage_test_accuracy", "sage_validation_accuracy")
-    )
-    seeds = np.arange(test.shape[1])
-    others = (test.sum(axis=1, keepdims=True) - test) / (len(seeds) - 1)
-    by_test, by_validation = test.argmax(axis=0), validation.argmax(axis=0)
-    spread = np.sqrt(test.var(axis=1, ddof=1).mean())
-    values = {
-        "sage_chosen": (test[by_test, seeds], "test accuracy of the cell with the largest one"),
-        "sage_chosen_again": (others[by_test, seeds], "that cell's mean on all other seeds"),
-        "sage_validated": (
-            test[by_validation, seeds],
-            "test accuracy of the cell best in validation",
-        ),
-        "sage_validated_again": (
-            others[by_validation, seeds],
-            "that cell's mean on all other seeds",
-        ),
-        "sage_full_graph": (test[-1], "test accuracy at b = n_train and the largest fan-out"),
-    }
-    described = {
-        name: (("sage_seed",), value, {"long_name": words, "units": "dimensionless"})
-        for name, (value, words) in values.items()
-    }
-    chance = spread * float(expected_maximum(len(test)))
-    words = "standard deviation over seeds × expected maximum over the cells"
-    described["sage_by_chance"] = ((), chance, {"long_name": words, "units": "dimensionless"})
-    slopes, words = _elasticities(runs), "exponent of T over the grid, first hits"
-    described["sage_exponent"] = (
-        ("sage_seed", "sage_axis"),
-        slopes,
-        {"long_name": words, "units": "dimensionless"},
-    )
-    return xr.Dataset(described, coords={"sage_axis": ["batch_size", "fan_out"]})
-
-
-def _elasticities(runs: xr.Dataset) -> np.ndarray:
-    """Least squares of ln T on (1, ln b, ln β), a seed at a time."""
-    hits = runs["sage_iterations"].sel(sage_rule="first hit").transpose("sage_seed", *CELL)
-    b, beta = np.log(runs["sage_batch_size"].values), np.log(runs["sage_fan_out"].values)
-    columns = [np.ones(hits.shape[1:]), b[:, None] + 0 * beta, 0 * b[:, None] + beta]
-    design = np.stack([column.ravel() for column in columns], axis=1)
-    log_t = np.log(hits.values.reshape(hits.shape[0], -1)).T
-    slopes = np.linalg.lstsq(design, log_t, rcond=None)[0]
-    return np.ascontiguousarray(slopes[1:].T)

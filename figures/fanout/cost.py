@@ -87,7 +87,7 @@ def _heat_map(axis: Any, dataset: xr.Dataset, name: str) -> None:
     relative = np.log10(mean / mean.min())
     axis.imshow(relative, cmap="Blues_r", aspect="auto", vmin=0.0, vmax=1.6 * relative.max())
     for row, column in np.ndindex(mean.shape):
-        text = f"{'≥' if cut[row, column] else ''}{_short(mean[row, column])}"
+        text = f"{'≥' if cut[row, column] else ''}{_short(float(mean[row, column]))}"
         dark = relative[row, column] < 0.6 * relative.max()
         color = "white" if dark else "black"
         axis.text(column, row, text, ha="center", va="center", color=color, fontsize=8)

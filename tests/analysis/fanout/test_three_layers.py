@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab.analysis.fanout import three_layers
+from boundlab.analysis.fanout import three_layers, three_layers_choice
 from boundlab.analysis.fanout.config import PRESETS, Config
 from boundlab.sweeps import sweep
 from boundlab.verdicts import Status, judge
@@ -59,13 +59,13 @@ def test_layout(dataset: xr.Dataset) -> None:
 def test_target_of_the_first_quiet_window() -> None:
     falling = np.array([3.0, 2.0, 1.0, 0.51, 0.50, 0.52, 0.51, 0.1])
     # Windows of three: the first one below the limit is (.51, .50, .52).
-    assert three_layers.quiet_target(falling[None], 3) == 0.52
+    assert three_layers_choice.quiet_target(falling[None], 3) == 0.52
     loud = np.array([3.0, 1.0, 2.0, 0.7, 0.6, 0.3, 0.1, 0.8])
     assert (
-        three_layers.quiet_target(loud[None], 3) == 0.7
+        three_layers_choice.quiet_target(loud[None], 3) == 0.7
     )  # none is quiet: (.7, .6, .3) varies least
     both = np.stack([falling, loud, loud + 1])
-    assert three_layers.quiet_target(both, 3) == 0.7  # of .52, .7 and 1.7
+    assert three_layers_choice.quiet_target(both, 3) == 0.7  # of .52, .7 and 1.7
 
 
 def runs_by_hand() -> xr.Dataset:
@@ -75,7 +75,7 @@ def runs_by_hand() -> xr.Dataset:
     b, beta = np.array([8, 64]), np.array([1, 4])
     exponents = [(-1.0, 0.5), (0.0, -2.0), (0.25, 0.0)]
     iterations = [3.0 * (b[:, None] ** p) * (beta**q) for p, q in exponents]
-    dims = (*three_layers.CELL, "sage_seed")
+    dims = (*three_layers_choice.CELL, "sage_seed")
     return xr.Dataset(
         {
             "sage_test_accuracy": (dims, test),
@@ -88,7 +88,7 @@ def runs_by_hand() -> xr.Dataset:
 
 
 def test_choice_by_hand() -> None:
-    found = three_layers._choice(runs_by_hand())
+    found = three_layers_choice.choice(runs_by_hand())
     np.testing.assert_allclose(found["sage_chosen"], [0.9, 0.8, 0.7])
     # The mean of the same cell on the two other seeds.
     np.testing.assert_allclose(found["sage_chosen_again"], [0.15, 0.35, 0.55])
@@ -105,7 +105,7 @@ def test_choice_by_hand() -> None:
 
 def test_hits_by_a_loop() -> None:
     losses = np.random.default_rng(0).random((2, 3, 12))
-    iterations, censored = three_layers._hits(losses, 0.55, 3)
+    iterations, censored = three_layers_choice.hits(losses, 0.55, 3)
     for place in np.ndindex(2, 3):
         below = losses[place] <= 0.55
         for rule, window in enumerate((1, 3)):

@@ -17,7 +17,7 @@ from boundlab.analysis.fanout.fan_out_effects import (
     FOLDS,
     FanOutEffect,
     compressed,
-    fan_out_effect,
+    fan_out_effects,
 )
 from boundlab.checks import fail
 from boundlab.theory.fanout import expected_touched_nodes, training_flops
@@ -110,10 +110,7 @@ def advise(
     num_folds = 0
     if 2 * FOLDS <= len(problem.nodes) <= MANY * x.shape[1]:
         num_folds = FOLDS if len(problem.nodes) <= FEW_NODES else 1
-    effects = [
-        fan_out_effect(graph, x, problem.targets, problem.nodes, fan_out, num_folds)
-        for fan_out in problem.fan_outs
-    ]
+    effects = fan_out_effects(graph, x, problem.targets, problem.nodes, problem.fan_outs, num_folds)
     table = _table(graph, problem, effects, num_folds)
     column, why_fan_out = _choose_fan_out(problem, effects, fits)
     row, why_batch = _choose_batch_size(table, column, fits)
@@ -150,11 +147,12 @@ def _table(graph: Any, problem: Problem, effects: list[FanOutEffect], num_folds:
             for size in problem.batch_sizes
         ]
     )
-    touched = np.array(
+    touched = np.stack(
         [
-            [float(expected_touched_nodes(graph, size, beta, nodes)) for beta in problem.fan_outs]
-            for size in problem.batch_sizes
-        ]
+            np.asarray(expected_touched_nodes(graph, problem.batch_sizes, beta, nodes))
+            for beta in problem.fan_outs
+        ],
+        axis=1,
     )
     cost = flops * inverse_step
     known = inverse_step > 0.0

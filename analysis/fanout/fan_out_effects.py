@@ -5,6 +5,7 @@ covariance of the sampled neighbour mean, M = C_hh + V̄, W_β the minimiser of 
 means over nodes of ½‖·‖².
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,38 +36,76 @@ class FanOutEffect(NamedTuple):
     """tr M."""
 
 
-def fan_out_effect(
+class _Training(NamedTuple):
+    """What the fan-out doesn't change: training nodes, their means and second moments, fold by fold."""
+
+    nodes: Int[np.ndarray, " train"]
+    mean: Float[np.ndarray, "train r"]
+    targets: Float[np.ndarray, "train K"]
+    moment: Float[np.ndarray, "r r"]
+    cross: Float[np.ndarray, "K r"]
+    folds: tuple["_Training", ...]
+
+
+def fan_out_effects(
     graph: Any,
     features: Float[np.ndarray, "n r"],
     targets: Float[np.ndarray, "n K"],
     nodes: Int[np.ndarray, " train"],
-    fan_out: int,
+    fan_outs: Sequence[int],
     num_folds: int,
-) -> FanOutEffect:
-    """All that the advice needs to know about one fan-out, by the closed forms of the theory.
+) -> list[FanOutEffect]:
+    """All that the advice needs to know about each fan-out, by the closed forms of the theory.
 
     `num_folds`: so many of `FOLDS` folds (every fifth node each) are evaluated, by exact refits without
     them; with 0 all nodes are, at W_β itself.
     """
+    most = max(1, int(np.max(graph.degrees())))  # nothing varies there: means alone
+    full = neighbor_mean_moments(graph, features, most, nodes).mean
+    fold_of = np.arange(len(nodes)) % FOLDS
+    folds = tuple(
+        _training(nodes[fold_of == fold], full[fold_of == fold], targets)
+        for fold in range(num_folds)
+    )
+    training = _training(nodes, full, targets, folds)
+    return [_effect(graph, features, targets, training, fan_out) for fan_out in fan_outs]
+
+
+def _training(
+    nodes: Int[np.ndarray, " train"],
+    mean: Float[np.ndarray, "train r"],
+    targets: Float[np.ndarray, "n K"],
+    folds: tuple[_Training, ...] = (),
+) -> _Training:
     y, n = targets[nodes], len(nodes)
-    moments = neighbor_mean_moments(graph, features, fan_out, nodes)
-    h, v = np.asarray(moments.mean), np.asarray(moments.average_covariance)
-    moment, cross = h.T @ h / n + v, y.T @ h / n
+    return _Training(nodes, mean, y, mean.T @ mean / n, y.T @ mean / n, folds)
+
+
+def _effect(
+    graph: Any,
+    features: Float[np.ndarray, "n r"],
+    targets: Float[np.ndarray, "n K"],
+    training: _Training,
+    fan_out: int,
+) -> FanOutEffect:
+    h, y, n = training.mean, training.targets, len(training.nodes)
+    v = neighbor_mean_moments(graph, features, fan_out, training.nodes).average_covariance
+    moment = training.moment + v
     if len(moment) <= WIDEST:
         weights = np.asarray(implicit_ridge(h, v, y).weights)
     else:
-        weights = _minimiser(moment, cross)
+        weights = _minimiser(moment.copy(), training.cross)
     own = 0.5 * np.sum((h @ weights.T - y) ** 2, axis=1)
-    losses = [] if num_folds else [own]
-    for fold in range(num_folds):
-        out = np.arange(n) % FOLDS == fold
-        left, without, size = y[out], h[out], int(out.sum())
-        spread = neighbor_mean_moments(graph, features, fan_out, nodes[out]).average_covariance
+    losses = [] if training.folds else [own]
+    for fold in training.folds:
+        size = len(fold.nodes)
         # Means over the nodes that stay, from those over all and over the fold.
-        rest = n * moment - without.T @ without - size * np.asarray(spread)
-        refit = _minimiser(rest / (n - size), (n * cross - left.T @ without) / (n - size))
-        losses.append(0.5 * np.sum((without @ refit.T - left) ** 2, axis=1))
-    noise = gradient_noise(graph, features, targets, weights, 1, fan_out, nodes)
+        spread = neighbor_mean_moments(graph, features, fan_out, fold.nodes).average_covariance
+        rest = moment * (n / (n - size))
+        rest -= (fold.moment + spread) * (size / (n - size))
+        refit = _minimiser(rest, (n * training.cross - size * fold.cross) / (n - size))
+        losses.append(0.5 * np.sum((fold.mean @ refit.T - fold.targets) ** 2, axis=1))
+    noise = gradient_noise(graph, features, targets, weights, 1, fan_out, training.nodes)
     return FanOutEffect(
         floor=float(own.mean() + max(0.0, 0.5 * np.sum((weights @ v) * weights))),
         losses=np.concatenate(losses),
@@ -101,12 +140,14 @@ def compressed(
 def _minimiser(
     moment: Float[np.ndarray, "r r"], cross: Float[np.ndarray, "K r"]
 ) -> Float[np.ndarray, "K r"]:
-    """C_yh (M + jitter)⁻¹: the minimiser of least norm to about `JITTER` of M's largest eigenvalue."""
+    """C_yh (M + jitter)⁻¹: the minimiser of least norm to about `JITTER` of M's largest eigenvalue.
+
+    `moment` is overwritten: at thousands of features a copy takes as long as it is large.
+    """
     from scipy.linalg import cho_factor, cho_solve
 
-    shifted = moment.copy()
-    shifted[np.diag_indices(len(moment))] += max(JITTER * np.trace(moment), np.finfo(float).tiny)
-    factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
+    moment[np.diag_indices(len(moment))] += max(JITTER * np.trace(moment), np.finfo(float).tiny)
+    factor = cho_factor(moment.T, overwrite_a=True, check_finite=False)  # LAPACK's order of axes
     return cho_solve(factor, cross.T, check_finite=False).T
 
 

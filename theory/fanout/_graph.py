@@ -42,7 +42,9 @@ class Rows(NamedTuple):
 
     def mean(self, values: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "rows c"]:
         """Mean of a node quantity over the neighbours of each row; 0 where there are none."""
-        return (self.matrix() @ values) / np.maximum(self.degrees, 1)[:, None]
+        total = self.matrix() @ values
+        total /= np.maximum(self.degrees, 1)[:, None]
+        return total
 
     def sum(self, values: Float[np.ndarray, "edges *c"]) -> Float[np.ndarray, "rows *c"]:
         """Sum of an edge quantity over the edges of each row."""

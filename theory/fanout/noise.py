@@ -242,8 +242,10 @@ def _traces(p: _Problem) -> tuple[float, float]:
         b = part.matrix(u[:, k]) @ p.x  # row k of W C: Σ_j u_j z_j = Σ_j u_j x_j, since Σ_j u_j = 0
         total += (2.0 * pairs - second**2) * np.einsum("ip,ip->i", b, b)
         mu = p.error[:, k : k + 1] * p.mean
-        mu[varied] += second[:, None] * b
-        between += float(np.sum((mu - mu.mean(axis=0)) ** 2)) / max(n - 1, 1)
+        b *= second[:, None]
+        mu[varied] += b
+        mu -= mu.mean(axis=0)
+        between += float(np.vdot(mu, mu)) / max(n - 1, 1)
     return between, float(total.sum()) / n
 
 

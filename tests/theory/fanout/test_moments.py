@@ -68,6 +68,34 @@ def test_many_rows_in_pieces(monkeypatch):
     np.testing.assert_allclose(got.covariance_trace, np.trace(each, 0, 1, 2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("chunk", [2**22, 600])
+def test_mostly_empty_features(monkeypatch, chunk):
+    """Rows that fill few of 300 features, of both signs, and a hub that fills most of them."""
+    from boundlab.theory.fanout import _graph
+
+    monkeypatch.setattr(_graph, "CHUNK", chunk)
+    rng = np.random.default_rng(8)
+    x = np.zeros((60, 300))
+    for row in x:
+        row[rng.choice(300, 4, replace=False)] = rng.choice([-1.0, 1.0, 0.5], 4)
+    x[1], x[2] = -x[3], x[4]  # entries that vanish in the mean; equal neighbours
+    edges = [(0, i) for i in range(1, 60)] + [(5, 1), (5, 3), (6, 2), (6, 4), (7, 8), (8, 9)]
+    graph = graphs.from_edges(edges, 60)
+    around = [[j for e in edges for j in e if i in e and j != i] for i in range(60)]
+    nodes = [7, 0, 5, 6, 8, 20]
+    got = fanout.neighbor_mean_moments(graph, x, 2, nodes)
+    each = [
+        (1 / 2 - 1 / len(around[i])) * np.cov(x[around[i]].T) if len(around[i]) > 2 else 0 * x.T @ x
+        for i in nodes
+    ]
+    np.testing.assert_allclose(got.mean, [x[around[i]].mean(axis=0) for i in nodes], atol=1e-15)
+    np.testing.assert_allclose(got.average_covariance, np.mean(each, axis=0), atol=1e-15)
+    np.testing.assert_allclose(got.covariance_trace, np.trace(each, 0, 1, 2), rtol=1e-13)
+    np.testing.assert_array_equal(got.average_covariance, got.average_covariance.T)
+    alike = fanout.neighbor_mean_moments(graph, np.tile(3.0 * np.eye(300)[7], (60, 1)), 1)
+    np.testing.assert_array_equal(alike.average_covariance, 0.0)
+
+
 def test_equal_neighbours_and_no_edges():
     alike = fanout.neighbor_mean_moments(graphs.cycle(6), np.full((6, 2), 3.0), 1)
     np.testing.assert_array_equal(alike.average_covariance, 0.0)

@@ -37,8 +37,8 @@ from boundlab.models.graph_layout import (
 from boundlab.precision import is_traced
 from boundlab.typing import Numbers
 
-# Up to so many numbers all slots are gathered at once and summed by a product, which XLA doesn't fuse
-# with what made the indices: under vmap a third of the time of sums slot by slot.
+# `aggregate` gathers up to so many numbers at once and sums them by a product, which is not fused with
+# what made the indices; where these are in memory already (`train`), slot by slot takes half the time.
 _GATHERED = 2**22
 KINDS = ("mean", "mean_self", "sum", "gcn_full_ht", "gcn_block")
 
@@ -67,8 +67,10 @@ class SampledBlock(NamedTuple):
             return values[: self.mask.shape[0]]
         return rows_of(values, self.own)
 
-    def aggregate(self, values: Float[Array, "senders r"], kind: str) -> Float[Array, "rows r"]:
-        """One of `KINDS` over the sampled neighbours."""
+    def aggregate(
+        self, values: Float[Array, "senders r"], kind: str, *, at_once: bool = False
+    ) -> Float[Array, "rows r"]:
+        """One of `KINDS` over the sampled neighbours; `at_once`: gather all slots before summing."""
         dtype = values.dtype
         count = self.mask.sum(axis=1).astype(dtype)
         scale, weights = jnp.ones_like(count), jnp.ones(self.mask.shape, dtype)
@@ -80,7 +82,7 @@ class SampledBlock(NamedTuple):
         elif kind == "gcn_block":
             scale = _inverse_root(count, dtype)
             weights = _inverse_root(self._times_sampled(values.shape[0]), dtype)
-        total = scale[:, None] * self._sum(values, weights)
+        total = scale[:, None] * self._sum(values, weights, at_once=at_once)
         if kind == "mean_self":
             degrees = self.in_degrees.astype(dtype)[:, None]
             total = (self.own_rows(values) + degrees * total) / (degrees + 1)
@@ -105,10 +107,14 @@ class SampledBlock(NamedTuple):
         return rows_of(values, self.index)
 
     def _sum(
-        self, values: Float[Array, "senders r"], weights: Float[Array, "rows fan_out"]
+        self,
+        values: Float[Array, "senders r"],
+        weights: Float[Array, "rows fan_out"],
+        *,
+        at_once: bool = False,
     ) -> Float[Array, "rows r"]:
         """Σ of the slots that are used, with weights."""
-        if self.index is None or self.mask.size * values.shape[1] <= _GATHERED:
+        if self.index is None or at_once:
             weights = jnp.where(self.mask, weights, jnp.zeros_like(weights))
             return jnp.einsum("ik,ikr->ir", weights, self._slots(values))
         return slot_sum(values, self.index, weights, self.mask)
@@ -259,7 +265,8 @@ def sampled_block(
 def _aggregate(
     layout: Layout, nodes: Array, index: Array, mask: Array, features: Array, *, kind: str
 ) -> Array:
-    return sampled_block(layout, nodes, index, mask).aggregate(features, kind)
+    at_once = index.size * features.shape[1] <= _GATHERED
+    return sampled_block(layout, nodes, index, mask).aggregate(features, kind, at_once=at_once)
 
 
 @partial(jax.jit, static_argnames="kind")

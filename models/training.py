@@ -5,6 +5,7 @@ its own key: fold_in(key, 0) the initial parameters, 1 the batches, 2 the batche
 neighbours of the sampled loss; step t folds t into it.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -176,22 +177,25 @@ def _train(
         outputs = module.apply(params, blocks, features)
         return outputs if module.num_layers == 1 else rows_of(outputs, nodes)
 
+    def sampled(key: jax.Array, nodes: Int[Array, " rows"]) -> tuple[Block, ...] | None:
+        """Blocks of sampled neighbours that end in `nodes`; None where all neighbours are taken."""
+        if settings.whole_graph:
+            return None
+        return sample_blocks(
+            key, lists, layout, nodes, fan_out, settings.max_fan_out, module.num_layers
+        )
+
     def mean_loss(
         params: Any,
-        key: jax.Array | None,
+        blocks: tuple[Block, ...] | None,
         nodes: Int[Array, " rows"],
         used: Bool[Array, " rows"] | None,
     ) -> Float[Array, ""]:
-        """Mean loss of the nodes `used`, with sampled neighbours or, without a key, with all."""
-        if key is None or settings.whole_graph:
-            outputs = whole_graph(params, nodes)
-        else:
-            blocks = sample_blocks(
-                key, lists, layout, nodes, fan_out, settings.max_fan_out, module.num_layers
-            )
-            if used is not None:
-                blocks = (*blocks[:-1], _without(blocks[-1], used))
-            outputs = module.apply(params, blocks, features)
+        """Mean loss of the nodes `used`, on sampled neighbours or, without blocks, on all."""
+        sampled_rows = blocks is not None
+        outputs = (
+            module.apply(params, blocks, features) if sampled_rows else whole_graph(params, nodes)
+        )
         losses = node_losses(settings.loss, outputs, rows_of(targets, nodes))
         if used is None:
             return losses.mean()
@@ -199,10 +203,11 @@ def _train(
         return total / jnp.maximum(used.sum(), 1).astype(losses.dtype)
 
     def evaluate(params: Any, t: Int[Array, ""]) -> Losses:
-        sampled = full = validation = measured = None
+        fresh = full = validation = measured = None
         if "sampled" in settings.record:
-            sample_key = jax.random.fold_in(jax.random.fold_in(key, 3), t)
-            sampled = mean_loss(params, sample_key, train_nodes, None)
+            sample_key = jax.random.fold_in(key, 3)
+            blocks = _drawn(lambda s: sampled(jax.random.fold_in(sample_key, s), train_nodes), t)
+            fresh = mean_loss(params, blocks, train_nodes, None)
         if "full" in settings.record:
             full = mean_loss(params, None, train_nodes, None)
         if "validation" in settings.record and validation_nodes is not None:
@@ -210,7 +215,7 @@ def _train(
         if settings.measure is not None:
             everyone = jnp.arange(features.shape[0], dtype=jnp.int32)
             measured = settings.measure(whole_graph(params, everyone))
-        return sampled, full, validation, measured
+        return fresh, full, validation, measured
 
     def batch(
         order: Int[Array, " n_train"], t: Int[Array, ""]
@@ -235,9 +240,17 @@ def _train(
 
     def step(carry: Any, t: Int[Array, ""]) -> tuple[Any, Float[Array, ""] | None]:
         params, state, order = carry
-        order, nodes, used = batch(order, t)
-        sample_key = jax.random.fold_in(jax.random.fold_in(key, 2), t)
-        value, slope = jax.value_and_grad(mean_loss)(params, sample_key, nodes, used)
+
+        def draw(s: Int[Array, ""]) -> Any:
+            """Batch s, which of its nodes are used, their sampled neighbours, the epoch's order."""
+            new_order, nodes, used = batch(order, s)
+            blocks = sampled(jax.random.fold_in(jax.random.fold_in(key, 2), s), nodes)
+            if blocks is not None:
+                blocks = (*blocks[:-1], _without(blocks[-1], used))
+            return new_order, nodes, used, blocks
+
+        order, nodes, used, blocks = _drawn(draw, t)
+        value, slope = jax.value_and_grad(mean_loss)(params, blocks, nodes, used)
         with standard_promotion():  # optax counts steps in integers
             updates, state = optimizer.update(slope, state, params)
             params = optax.apply_updates(params, updates)
@@ -261,6 +274,16 @@ def _train(
     if batch_loss is not None:
         batch_loss = batch_loss.reshape(-1)
     return Training(initial_params, params, batch_loss, *losses)
+
+
+def _drawn(draw: Callable[[Int[Array, ""]], Any], t: Int[Array, ""]) -> Any:
+    """draw(t), put into memory once by a loop over t alone.
+
+    Otherwise XLA computes the sampled indices anew wherever they are read: twice the time of a step.
+    """
+    shapes = jax.eval_shape(draw, t)
+    empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(t, t + 1, lambda s, _: draw(s), empty)
 
 
 def _without(block: Block, used: Bool[Array, " rows"]) -> Block:

@@ -49,11 +49,16 @@ def choice(runs: xr.Dataset) -> xr.Dataset:
     )
     seeds = np.arange(test.shape[1])
     others = (test.sum(axis=1, keepdims=True) - test) / (len(seeds) - 1)
+    # What a seed does to all cells alike has no part in the choice.
+    lead = test - test.mean(axis=0)
+    lead_of_others = (lead.sum(axis=1, keepdims=True) - lead) / (len(seeds) - 1)
     by_test, by_validation = test.argmax(axis=0), validation.argmax(axis=0)
     spread = np.sqrt(test.var(axis=1, ddof=1).mean())
     values = {
         "sage_chosen": (test[by_test, seeds], "test accuracy of the cell with the largest one"),
         "sage_chosen_again": (others[by_test, seeds], "that cell's mean on all other seeds"),
+        "sage_lead": (lead[by_test, seeds], "its lead over the mean of that seed's grid"),
+        "sage_lead_again": (lead_of_others[by_test, seeds], "that cell's mean lead on other seeds"),
         "sage_validated": (
             test[by_validation, seeds],
             "test accuracy of the cell best in validation",

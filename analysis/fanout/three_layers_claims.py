@@ -31,11 +31,13 @@ def _over_cells(smaller: str, larger: str) -> Callable[[xr.Dataset], Evidence]:
 def _ends(axis: str, averaged: str, *, swapped: bool = False) -> Callable[[xr.Dataset], Evidence]:
     """Iterations at the last entry of `axis` against those at its first, means over the other.
 
-    The target is held for a window: a first hit of a small batch's noisy loss is luck.
+    The target is held for a window: a first hit of a small batch's noisy loss is luck. Along the
+    fan-out the smallest batch is left out, whose runs are often cut off before the target.
     """
 
     def check(dataset: xr.Dataset) -> Evidence:
-        iterations = dataset["sage_iterations"].sel(sage_rule="held", drop=True).mean(averaged)
+        part = dataset if axis == "sage_divisor" else dataset.isel(sage_divisor=slice(1, None))
+        iterations = part["sage_iterations"].sel(sage_rule="held", drop=True).mean(averaged)
         last, first = (iterations.isel({axis: end}, drop=True) for end in (-1, 0))
         pair = {"smaller": first, "larger": last} if swapped else {"smaller": last, "larger": first}
         return paired("smaller", "larger", SEED)(xr.Dataset(pair))
@@ -63,11 +65,11 @@ CLAIMS = (
     Claim(
         id="sage-selection",
         source=Source("derived", PAGE),
-        statement=r"best cell by test accuracy: lower on the other seeds than where chosen",
+        statement=r"best cell by test accuracy: its lead over the grid shrinks on other seeds",
         kind=Kind.ORDER,
-        check=paired("sage_chosen_again", "sage_chosen", SEED),
-        control=paired("sage_chosen", "sage_chosen_again", SEED),
-        control_statement="higher on the other seeds",
+        check=paired("sage_lead_again", "sage_lead", SEED),
+        control=paired("sage_lead", "sage_lead_again", SEED),
+        control_statement="it grows on other seeds",
         formula=THEORY + "order_statistics.expected_maximum",
         test=SELECTION + "test_expected_maximum_against_known_values",
     ),
@@ -96,7 +98,7 @@ CLAIMS = (
     Claim(
         id="sage-fan-out",
         source=Source("liu2026full", "Remark 3.1"),
-        statement=r"cross-entropy, Adam: $T$ smaller at the largest $\beta$ than at $\beta = 1$",
+        statement=r"cross-entropy, Adam: $T$ smaller at the largest $\beta$ than at the smallest",
         kind=Kind.ORDER,
         check=_ends("sage_fan_out", "sage_divisor"),
         control=_ends("sage_fan_out", "sage_divisor", swapped=True),

@@ -92,6 +92,10 @@ def test_choice_by_hand() -> None:
     np.testing.assert_allclose(found["sage_chosen"], [0.9, 0.8, 0.7])
     # The mean of the same cell on the two other seeds.
     np.testing.assert_allclose(found["sage_chosen_again"], [0.15, 0.35, 0.55])
+    # Means of the seeds' grids: .6, .525, .45.
+    np.testing.assert_allclose(found["sage_lead"], [0.3, 0.275, 0.25])
+    again = [-0.3375, 0.35 - 0.525, 0.55 - 0.5625]
+    np.testing.assert_allclose(found["sage_lead_again"], again)
     # By validation: cells (64, 4), (8, 1), (64, 1).
     np.testing.assert_allclose(found["sage_validated"], [0.6, 0.6, 0.3])
     np.testing.assert_allclose(found["sage_validated_again"], [0.6, 0.6, 0.6])

@@ -227,7 +227,7 @@ CLAIMS = (
     Claim(
         id="cost-loss-edges",
         source=Source("derived", PAGE),
-        statement=r"sampled edges to the same loss: fewer with few neighbours than with all",
+        statement=r"sampled edges to the same loss: fewer with few neighbours",
         kind=Kind.ORDER,
         check=_cheaper("cost_to_edges", "loss", FEW, ALL, EVERY),
         control=_cheaper("cost_to_edges", "loss", ALL, FEW, EVERY),

@@ -65,7 +65,7 @@ CLAIMS = (
     Claim(
         id="sage-selection",
         source=Source("derived", PAGE),
-        statement=r"best cell by test accuracy: its lead over the grid shrinks on other seeds",
+        statement=r"the best cell by test accuracy leads by less on other seeds",
         kind=Kind.ORDER,
         check=paired("sage_lead_again", "sage_lead", SEED),
         control=paired("sage_lead", "sage_lead_again", SEED),
@@ -76,7 +76,7 @@ CLAIMS = (
     Claim(
         id="sage-checkpoint",
         source=Source("derived", PAGE),
-        statement=r"test accuracy at the best validation look: below the run's maximum",
+        statement=r"test accuracy at the best validation: below the run's maximum",
         kind=Kind.ORDER,
         check=_over_cells("sage_test_accuracy", "sage_largest_accuracy"),
         control=_over_cells("sage_largest_accuracy", "sage_test_accuracy"),
@@ -98,7 +98,7 @@ CLAIMS = (
     Claim(
         id="sage-fan-out",
         source=Source("liu2026full", "Remark 3.1"),
-        statement=r"cross-entropy, Adam: $T$ smaller at the largest $\beta$ than at the smallest",
+        statement=r"cross-entropy, Adam: $T$ smaller at the largest $\beta$ than at the least",
         kind=Kind.ORDER,
         check=_ends("sage_fan_out", "sage_divisor"),
         control=_ends("sage_fan_out", "sage_divisor", swapped=True),

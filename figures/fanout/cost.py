@@ -40,7 +40,7 @@ def _time_caption(dataset: xr.Dataset) -> str:
     return (
         "Cost of the target accuracy against the batch size b, a colour a fan-out β, dots ±2 s.e. over "
         "seeds (hollow: some runs never got there, a lower bound). Left: iterations, which fall with b. "
-        "Middle: time, iterations times the measured seconds of a step, which rises with b. Right: "
+        "Middle: iterations times the measured seconds of a step, which large batches make long. Right: "
         f"training nodes a second. Seconds were measured on: {devices} (a marker a device); they are "
         "data of that machine, not results of this run."
     )

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import is_traced
+from boundlab.theory.fanout._outcome import nan_unless
 
 # Asymmetry and negative eigenvalues up to this share of the largest entry are taken for rounding.
 ROUNDING = 1e-8
@@ -25,10 +26,7 @@ def covariance_of(name: str, value: Any, size: int) -> Float[Array, "r r"]:
     if not is_traced(value):
         _check(name, np.asarray(value, dtype=np.float64))
     array = jnp.asarray(value, jnp.float64)
-    symmetric = 0.5 * array + 0.5 * array.T
-    if is_traced(value):
-        return jnp.where(_is_covariance(jax.lax.stop_gradient(array)), symmetric, jnp.nan)
-    return symmetric
+    return _checked(array) if is_traced(value) else _symmetric(array)
 
 
 def _check(name: str, matrix: Float[np.ndarray, "r r"]) -> None:
@@ -46,6 +44,15 @@ def _check(name: str, matrix: Float[np.ndarray, "r r"]) -> None:
         raise fail(
             name, f"an eigenvalue {lowest:.6g}", "a positive semi-definite matrix"
         ) from error
+
+
+@jax.jit
+def _symmetric(matrix: Float[Array, "r r"]) -> Float[Array, "r r"]:
+    return 0.5 * matrix + 0.5 * matrix.T
+
+
+def _checked(matrix: Float[Array, "r r"]) -> Float[Array, "r r"]:
+    return nan_unless(_is_covariance(jax.lax.stop_gradient(matrix)), _symmetric(matrix))
 
 
 def _is_covariance(matrix: Float[Array, "r r"]) -> Bool[Array, ""]:

@@ -6,8 +6,10 @@ h̃_i the mean of the features x_j over S_i, h̄_i over N(i), and the neighbourh
 S_i² = (d_i − 1)⁻¹ Σ_{j∈N(i)} (x_j − h̄_i)(x_j − h̄_i)ᵀ, zero for d_i ≤ 1.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -189,11 +191,19 @@ def row_distance(degree: Numbers, fan_out: Count, kind: str) -> Float[Array, "*s
     if not is_traced(fan_out):
         _graph.fan_out_of(fan_out)
     d, beta = jnp.asarray(degree, dtype=jnp.float64), jnp.asarray(fan_out, dtype=jnp.float64)
-    valid = (d >= 0.0) & (jnp.floor(d) == d) & (beta >= 1.0) & (jnp.floor(beta) == beta)
-    return nan_unless(valid, _distance(d, beta, kind))
+    return _distance(d, beta, kind)
 
 
+@partial(jax.jit, static_argnums=2)
 def _distance(
+    degree: Float[Array, "*shape"], fan_out: Float[Array, ""], kind: str
+) -> Float[Array, "*shape"]:
+    whole = (jnp.floor(degree) == degree) & (jnp.floor(fan_out) == fan_out)
+    valid = whole & (degree >= 0.0) & (fan_out >= 1.0)
+    return nan_unless(valid, _apart(degree, fan_out, kind))
+
+
+def _apart(
     degree: Float[Array, "*shape"], fan_out: Float[Array, ""], kind: str
 ) -> Float[Array, "*shape"]:
     d = jnp.maximum(degree, 1.0)

@@ -1,5 +1,6 @@
 """A PAC-Bayes bound for transductive training with sampled neighbourhoods."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -66,6 +67,18 @@ def pac_bayes_bound(
             discrepancy,
         )
     )
+    return _bound(loss, kl, n, delta, rate, shift)
+
+
+@jax.jit
+def _bound(
+    loss: Float[Array, "..."],
+    kl: Float[Array, "..."],
+    n: Float[Array, "..."],
+    delta: Float[Array, "..."],
+    rate: Float[Array, "..."],
+    shift: Float[Array, "..."],
+) -> Float[Array, "..."]:
     valid = (loss >= 0.0) & (loss <= 1.0) & (kl >= 0.0) & (n >= 1.0) & (rate > 0.0)
     valid = valid & (delta > 0.0) & (delta < 1.0) & jnp.isfinite(shift)
     return nan_unless(valid, loss + (kl - jnp.log(delta)) / rate + rate / (8 * n) + shift)

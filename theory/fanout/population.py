@@ -69,7 +69,7 @@ def population_loss(
     phi, psi, gamma = (
         jnp.asarray(value, dtype=jnp.float64) for value in (parallel, orthogonal, squared_norm)
     )
-    return nan_unless(gamma >= 0.0, _loss(phi, psi, gamma))
+    return _loss(phi, psi, gamma)
 
 
 @float64
@@ -113,19 +113,21 @@ def population_gradient_descent(
         check_shape(name, value, ())
         check_number(name, value, 0.0, low_open=True)
     updates = check_integer("num_steps", num_steps, 0)
-    rate = jnp.asarray(step_size, jnp.float64) * jnp.asarray(squared_norm, jnp.float64)
-    start = (jnp.asarray(parallel, jnp.float64), jnp.asarray(orthogonal, jnp.float64))
-    phi, psi = _descend(*start, rate, updates)
     gamma = jnp.asarray(squared_norm, jnp.float64)
-    path = PopulationTrajectory(phi, psi, _loss(phi, psi, gamma))
-    return nan_unless((gamma > 0.0) & (rate > 0.0), path)
+    start = (jnp.asarray(parallel, jnp.float64), jnp.asarray(orthogonal, jnp.float64))
+    return _descend(*start, gamma, jnp.asarray(step_size, jnp.float64), updates)
 
 
-@functools.partial(jax.jit, static_argnums=3)
+@functools.partial(jax.jit, static_argnums=4)
 def _descend(
-    phi: Float[Array, ""], psi: Float[Array, ""], rate: Float[Array, ""], updates: int
-) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
+    phi: Float[Array, ""],
+    psi: Float[Array, ""],
+    gamma: Float[Array, ""],
+    step_size: Float[Array, ""],
+    updates: int,
+) -> PopulationTrajectory:
     Pair = tuple[Float[Array, ""], Float[Array, ""]]
+    rate = step_size * gamma
 
     def update(weights: Pair, _: None) -> tuple[Pair, Pair]:
         phi, psi = weights
@@ -137,10 +139,9 @@ def _descend(
         return moved, weights
 
     last, before = lax.scan(update, (phi, psi), None, length=updates)
-    return (
-        jnp.concatenate([before[0], last[0][None]]),
-        jnp.concatenate([before[1], last[1][None]]),
-    )
+    phi, psi = (jnp.concatenate([path, end[None]]) for path, end in zip(before, last, strict=True))
+    path = PopulationTrajectory(phi, psi, _loss(phi, psi, gamma))
+    return nan_unless((gamma > 0.0) & (step_size > 0.0), path)
 
 
 @jax.jit
@@ -150,7 +151,7 @@ def _loss(
     radius, angle = _polar(phi, psi)
     lens = (jnp.sin(angle) - angle * jnp.cos(angle)) / jnp.pi
     missing = 2.0 * jnp.sin(0.5 * angle) ** 2 - lens  # 1 − σ̂
-    return 0.5 * gamma * ((1.0 - radius) ** 2 + 2.0 * radius * missing)
+    return nan_unless(gamma >= 0.0, 0.5 * gamma * ((1.0 - radius) ** 2 + 2.0 * radius * missing))
 
 
 def _polar(

@@ -141,8 +141,7 @@ def mean_iterate(
     steps = check_integer("num_steps", num_steps, 0)
     start = jnp.asarray(initial_weights, dtype=jnp.float64)
     eta = jnp.asarray(step_size, dtype=jnp.float64)
-    valid = (eta > 0.0) & ~jnp.isnan(v).any()
-    return nan_unless(valid, _iterate(start, h, v, y, eta, steps))
+    return _iterate(start, h, v, y, eta, steps)
 
 
 @partial(jax.jit, static_argnums=5)
@@ -162,4 +161,5 @@ def _iterate(
         return following, following
 
     _, later = lax.scan(step, start, None, length=num_steps)
-    return jnp.concatenate([start[None], later])
+    valid = (step_size > 0.0) & ~jnp.isnan(v).any()
+    return nan_unless(valid, jnp.concatenate([start[None], later]))

@@ -7,7 +7,6 @@ a batch; δ_i their distance; OT the optimal transport from training to test nod
 import jax
 import numpy as np
 import xarray as xr
-from scipy.optimize import linear_sum_assignment
 
 from boundlab.models import graphs
 from boundlab.models.graphs import Graph
@@ -113,4 +112,6 @@ def _distances(first: np.ndarray, other: np.ndarray, kind: str) -> np.ndarray:
 
 def _transport(cost: np.ndarray) -> float:
     """Least mean cost of matching every training node with a test node."""
+    from scipy.optimize import linear_sum_assignment
+
     return float(cost[linear_sum_assignment(cost)].mean())

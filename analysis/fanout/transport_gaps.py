@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
-from scipy.stats import rankdata
 
 from boundlab.analysis.fanout.config import Config
 from boundlab.experiment import Repeat
@@ -164,6 +163,8 @@ def _deltas(cases: Cases, train: np.ndarray, test: np.ndarray) -> np.ndarray:
 
 def _rank_correlation(first: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Spearman's correlation over all axes but the last."""
+    from scipy.stats import rankdata
+
     one, two = (rankdata(array.reshape(-1, array.shape[-1]), axis=0) for array in (first, other))
     one, two = one - one.mean(axis=0), two - two.mean(axis=0)
     return (one * two).sum(axis=0) / np.sqrt((one**2).sum(axis=0) * (two**2).sum(axis=0))

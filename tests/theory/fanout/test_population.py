@@ -76,8 +76,8 @@ def test_edges() -> None:
     still = population_gradient_descent(0.3, -0.4, 1.0, 0.1, 0)
     np.testing.assert_allclose(still.parallel, [0.3])
     assert still.loss.shape == (1,)
-    dead = population_gradient_descent(0.0, 0.0, 1.0, 0.1, 3)
-    np.testing.assert_allclose(dead, [[0.0] * 4, [0.0] * 4, [0.5] * 4])
+    dead = population_gradient_descent(0.0, 0.0, 1.0, 0.1, 5)
+    np.testing.assert_allclose(dead, [[0.0] * 6, [0.0] * 6, [0.5] * 6])
     mirrored = population_gradient_descent(0.3, 0.4, 1.0, 0.1, 5)
     other = population_gradient_descent(0.3, -0.4, 1.0, 0.1, 5)
     np.testing.assert_array_equal(mirrored.orthogonal, -np.asarray(other.orthogonal))
@@ -85,13 +85,13 @@ def test_edges() -> None:
 
 def test_traced_arguments_and_gradients() -> None:
     def last(step_size: jax.Array, phi: jax.Array) -> jax.Array:
-        return population_gradient_descent(phi, 1.3, 0.5, step_size, 20).loss[-1]
+        return population_gradient_descent(phi, 1.3, 0.5, step_size, 5).loss[-1]
 
     both = jax.vmap(last, (0, None))(jnp.array([0.1, 0.3]), jnp.asarray(-0.2))
     np.testing.assert_allclose(both[1], last(jnp.asarray(0.3), jnp.asarray(-0.2)), rtol=1e-12)
     slope = jax.grad(last)(jnp.asarray(0.1), jnp.asarray(-0.2))
     h = 1e-6
-    ends = [population_gradient_descent(-0.2, 1.3, 0.5, 0.1 + s, 20).loss[-1] for s in (-h, h)]
+    ends = [population_gradient_descent(-0.2, 1.3, 0.5, 0.1 + s, 5).loss[-1] for s in (-h, h)]
     np.testing.assert_allclose(slope, (ends[1] - ends[0]) / (2 * h), rtol=1e-6)
     assert np.isfinite(jax.grad(population_loss)(jnp.asarray(0.0), 0.0, 1.0))
 

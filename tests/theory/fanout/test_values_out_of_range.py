@@ -87,22 +87,23 @@ def test_nan_and_huge_traced_weights_are_not_free_of_noise(ragged):
 
 
 def test_stopping_with_nan():
-    """A NaN loss never stops, whatever its deviation; a deviation or target that is none gives NaN."""
+    """A NaN loss never stops, as one far above; a deviation or target that is none gives NaN."""
     hit = jax.jit(fanout.hitting_time)
-    losses = np.array([1.0, 0.2, 0.9])
-    for deviations in (np.zeros(3), np.full(3, 0.3), np.array([0.3, 0.0, 0.3])):
-        seen = np.array([0, 2])
-        got = hit(np.where(np.arange(3) == 1, np.nan, losses), deviations, 0.5)
-        skipped = fanout.hitting_time(losses[seen], deviations[seen], 0.5)
-        np.testing.assert_allclose(got.censored, skipped.censored, rtol=1e-14)
-        first = 1.0 - fanout.hitting_time(losses[:1], deviations[:1], 0.5).censored
-        # After the first check the NaN costs one more, for the runs that are still going.
-        np.testing.assert_allclose(got.mean, skipped.mean + 1.0 - first, rtol=1e-14)
-    for bad in (np.array([0.1, np.nan, 0.1]), np.array([0.0, 0.0, -0.1]), np.array([-1.0, 0, 0])):
-        assert np.isnan(hit(losses, bad, 0.5)).all()
-    assert np.isnan(hit(losses, np.ones(3), np.nan)).all()
-    assert np.isnan(hit(losses, np.zeros(3), np.nan)).all()
-    assert hit(np.full(3, np.nan), np.zeros(3), 0.5) == (3.0, 1.0)
+    losses, other = np.array([1.0, 0.2, 0.9, 0.6, 0.7]), np.arange(5) == 1
+    for deviations in (np.zeros(5), np.full(5, 0.3), np.array([0.3, 0.0, 0.3, 0.0, 0.2])):
+        got = hit(np.where(other, np.nan, losses), deviations, 0.5)
+        far = hit(np.where(other, 1e9, losses), deviations, 0.5)
+        np.testing.assert_allclose(got, far, rtol=1e-14)
+        assert far.mean > hit(losses, deviations, 0.5).mean
+    for bad in (
+        [0.1, np.nan, 0.1, 0.1, 0.1],
+        [0.0, 0.0, -0.1, 0.0, 0.0],
+        [-1.0, 0.0, 0.0, 0.0, 0.0],
+    ):
+        assert np.isnan(hit(losses, np.array(bad), 0.5)).all()
+    assert np.isnan(hit(losses, np.ones(5), np.nan)).all()
+    assert np.isnan(hit(losses, np.zeros(5), np.nan)).all()
+    assert hit(np.full(5, np.nan), np.zeros(5), 0.5) == (5.0, 1.0)
 
 
 EYE, MIXED = np.eye(2), np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -136,7 +137,7 @@ CASES = {
     ),
     "population_loss": (fanout.population_loss, (0.1, 1.0, 1.0), [(2, -1.0), (2, NAN)]),
     "descent": (
-        lambda *a: fanout.population_gradient_descent(*a, 2).loss,
+        lambda *a: fanout.population_gradient_descent(*a, 5).loss,
         (0.1, 1.0, 1.0, 0.1),
         [(2, 0.0), (2, -1.0), (3, 0.0), (3, -0.1), (3, NAN)],
     ),

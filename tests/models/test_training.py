@@ -121,7 +121,9 @@ def test_all_neighbours_and_all_nodes_are_full_graph_descent(
     run, graph, features, targets, matrices, network, sampled
 ):
     """Fifty steps, through the sampler and, where nothing has to be sampled, on the whole graph."""
-    found = run(network=network, **({} if sampled else {"max_fan_out": None}))
+    # One network shows that all three losses agree; the others are spared the programs.
+    change = {} if network == "sage" and sampled else {"record": ("batch",)}
+    found = run(network=network, **change, **({} if sampled else {"max_fan_out": None}))
     if network == "gat":
         outputs = attention(graph, features)
     else:
@@ -133,8 +135,9 @@ def test_all_neighbours_and_all_nodes_are_full_graph_descent(
     losses, params = full_graph_descent(
         lambda p: squared(outputs(p), targets), found.initial_params, optax.sgd(0.1)
     )
-    for values in (found.batch_loss, found.sampled_loss, found.full_loss):
-        np.testing.assert_allclose(values, losses, rtol=1e-12)
+    for values in found[2:5]:
+        if values is not None:
+            np.testing.assert_allclose(values, losses, rtol=1e-12)
     for ours, theirs in zip(jax.tree.leaves(found.params), jax.tree.leaves(params), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
@@ -146,10 +149,10 @@ def test_block_degrees_are_full_graph_descent_only_with_all_nodes(run, features,
         return lambda p: squared(inputs @ p["params"]["kernel"], targets, nodes)
 
     everyone = np.arange(N)
-    found = run(network="gcn_block", train_nodes=everyone, batch_size=N)
+    found = run(network="gcn_block", train_nodes=everyone, batch_size=N, record=("batch",))
     losses, _ = full_graph_descent(loss(everyone), found.initial_params, optax.sgd(0.1))
     np.testing.assert_allclose(found.batch_loss, losses, rtol=1e-12)
-    some = run(network="gcn_block")
+    some = run(network="gcn_block", record=("batch", "full"))
     losses, _ = full_graph_descent(loss(TRAIN), some.initial_params, optax.sgd(0.1))
     np.testing.assert_allclose(some.full_loss[0], losses[0], rtol=1e-12)
     assert abs(some.batch_loss[0] / losses[0] - 1) > 0.01
@@ -158,7 +161,7 @@ def test_block_degrees_are_full_graph_descent_only_with_all_nodes(run, features,
 
 def test_adam_and_cross_entropy_are_optax_by_hand(run, features, targets, matrices):
     inputs = matrices["sage"] @ features
-    found = run(loss="cross_entropy", optimizer="adam")
+    found = run(loss="cross_entropy", optimizer="adam", record=("batch", "full", "validation"))
     losses, params = full_graph_descent(
         lambda p: entropy(inputs @ p["params"]["kernel"], targets),
         found.initial_params,
@@ -175,7 +178,8 @@ def test_adam_and_cross_entropy_are_optax_by_hand(run, features, targets, matric
 @pytest.mark.parametrize("network", ["sage", "gcn", "gcn_block"])
 def test_steps_by_hand(run, key, graph, features, targets, network):
     """Batches of 5, fan-out 2: NumPy's gradients of the sampled rows, from the documented keys."""
-    found = run(network=network, batch_size=5, fan_out=2)
+    record = {} if network == "sage" else {"record": ("batch",)}
+    found = run(network=network, batch_size=5, fan_out=2, **record)
     kernel = np.array(found.initial_params["params"]["kernel"])
     assert kernel.shape == (R, K)
     fold, d = jax.random.fold_in, graph.degrees()
@@ -282,18 +286,20 @@ def test_one_program_serves_the_grid_and_equals_single_runs(run, key):
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_float32_is_float64_to_its_rounding(run, features, optimizer):
     loss = "mse" if optimizer == "sgd" else "cross_entropy"
-    wide = run(optimizer=optimizer, loss=loss, fan_out=2, batch_size=5)
+    record = ("batch", "full", "validation")
+    wide = run(optimizer=optimizer, loss=loss, fan_out=2, batch_size=5, record=record)
     with jax.enable_x64(optimizer == "sgd"):
         narrow = run(
             optimizer=optimizer,
             loss=loss,
             fan_out=2,
             batch_size=5,
+            record=record,
             features=features.astype(np.float32),
             initial_params=np.asarray(wide.initial_params["params"]["kernel"]),
         )
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(narrow))
-    for name in ("batch_loss", "sampled_loss", "full_loss", "validation_loss"):
+    for name in ("batch_loss", "full_loss", "validation_loss"):
         found, expected = getattr(narrow, name), getattr(wide, name)
         np.testing.assert_allclose(found, expected, rtol=5e-5, err_msg=name)
 
@@ -315,7 +321,8 @@ def test_targets_of_other_nodes_are_never_read(run, targets):
 
 @pytest.mark.parametrize("network", ["sage", "gcn_block", "gat"])
 def test_nothing_sampled_leaves_the_parameters(run, network):
-    found = run(network=network, fan_out=0)
+    record = {} if network == "sage" else {"record": ("batch",)}
+    found = run(network=network, fan_out=0, **record)
     jax.tree.map(np.testing.assert_array_equal, found.params, found.initial_params)
     np.testing.assert_allclose(found.batch_loss, 0.5, rtol=1e-14)
 

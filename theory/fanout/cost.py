@@ -1,5 +1,6 @@
 """Operations of one training step."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -40,6 +41,15 @@ def training_flops(edges: Numbers, rows: Numbers, widths: Numbers) -> Float[Arra
     check_shape("widths", widths, (len(per_edge) + 1,), "one more entry than edges")
     check_number("widths", widths, 0.0)
     per_row, width = jnp.asarray(rows, jnp.float64), jnp.asarray(widths, jnp.float64)
+    return _operations(per_edge, per_row, width)
+
+
+@jax.jit
+def _operations(
+    per_edge: Float[Array, " layers"],
+    per_row: Float[Array, " layers"],
+    width: Float[Array, " layers_and_one"],
+) -> Float[Array, ""]:
     forward = 2 * per_edge * width[:-1] + 2 * per_row * width[:-1] * width[1:]
     valid = (per_edge >= 0.0).all() & (per_row >= 0.0).all() & (width >= 0.0).all()
     return nan_unless(valid, 3 * jnp.sum(forward))

@@ -236,7 +236,7 @@ CLAIMS = (
     Claim(
         id="exact-cells",
         source=Source("derived", "docs/fanout.md#sampler"),
-        statement=r"one compiled grid over $(b,\beta)$ gives each cell what a run alone gives",
+        statement=r"a grid over $(b,\beta)$ gives each cell what a run alone gives",
         kind=Kind.IDENTITY,
         check=_cells(0),
         control=_cells(1),

@@ -166,7 +166,7 @@ CLAIMS = (
     Claim(
         id="stopping-noise-free",
         source=SOURCE,
-        statement=r"without batch noise the same runs take as many updates at every $b$",
+        statement=r"without batch noise these runs take as long at every $b$",
         kind=Kind.EQUAL,
         check=_modelled("stopping_sampled_time", "stopping_sampled_model_time"),
         control=_modelled("stopping_sampled_time", "stopping_model_time"),
@@ -199,7 +199,7 @@ CLAIMS = (
     Claim(
         id="stopping-below-floor",
         source=SOURCE,
-        statement=r"small batches' own loss stops most runs at targets that no $W$ reaches",
+        statement=r"small batches stop most runs at targets that no $W$ reaches",
         kind=Kind.LOWER,
         check=_below_floor("stopping_batch_censored"),
         control=_below_floor("stopping_sampled_censored"),
@@ -232,8 +232,7 @@ CLAIMS = (
     Claim(
         id="stopping-exponent",
         source=Source("liu2026full", "Theorems 1 and 2, exponents of b"),
-        statement=r"$T\propto b^{5/2}$ (squared loss), $b^{-1}$ (cross-entropy) fail:"
-        r" exponents are under half of that",
+        statement=r"$T\propto b^{5/2}$ and $b^{-1}$ fail: exponents are under half of that",
         kind=Kind.UPPER,
         check=_exponents(),
         control=_exponents(published=True),
@@ -244,7 +243,7 @@ CLAIMS = (
     Claim(
         id="stopping-full-degrees",
         source=BLOCKS,
-        statement=r"mean aggregator: $T$ without batch noise is the same at the smallest $b$ and $n$",
+        statement=r"mean aggregator: without batch noise $T$ is the same at any $b$",
         kind=Kind.EQUAL,
         check=_flat("sage mse sgd"),
         control=_flat("gcn_block mse sgd"),

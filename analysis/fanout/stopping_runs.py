@@ -4,16 +4,18 @@ Four rules look at one run: the batch's own loss at its first hit (the authors' 
 held for a window, the loss of all train nodes with one fresh sample each, and that with all neighbours.
 """
 
+from functools import partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from boundlab.analysis.fanout.problems import Problem
 from boundlab.experiment import Repeat
-from boundlab.models.training import held, train
+from boundlab.models.training import FirstHit, held, train
 
 RULES = ("batch", "held", "sampled", "full")
 
@@ -99,18 +101,30 @@ def record_runs(
     return Recorded(batch, sampled, full, every)
 
 
+@partial(jax.jit, static_argnames="window")
+def _held(
+    losses: Float[Array, "runs steps"], targets: Float[Array, " runs"], window: int
+) -> FirstHit:
+    return jax.vmap(lambda row, target: held(row, target, window))(losses, targets)
+
+
 def stop(losses: Any, targets: Any, window: int = 1, every: int = 1) -> Stops:
     """When losses (…, steps) are at most `targets`, which broadcast against (…), for `window` checks."""
     shape = np.broadcast_shapes(np.shape(losses)[:-1], np.shape(targets))
     flat = np.broadcast_to(losses, (*shape, np.shape(losses)[-1]))
     flat = flat.reshape(-1, flat.shape[-1])
     goals = np.broadcast_to(np.asarray(targets, flat.dtype), shape).ravel()
-    hit = jax.jit(jax.vmap(lambda row, goal: held(row, goal, window)))(flat, goals)
+    hit = _first_held(flat, goals, window=window)
     iterations = (np.asarray(hit.iterations) - 1) * every + 1
     # A run that is never stopped has lasted all its steps.
     last = flat.shape[-1] * every
     iterations = np.where(hit.censored, last, iterations)
     return Stops(iterations.reshape(shape), np.asarray(hit.censored).reshape(shape))
+
+
+@partial(jax.jit, static_argnames="window")
+def _first_held(losses: Any, targets: Any, *, window: int) -> FirstHit:
+    return jax.vmap(lambda row, goal: held(row, goal, window))(losses, targets)
 
 
 def stop_by_rules(recorded: Recorded, target: Any, window: int) -> Stops:

@@ -121,13 +121,13 @@ class Config:
     """Nodes of the graph behind the grids of iterations over batch size and fan-out."""
     stopping_grid_batch_sizes: tuple[int, ...] = (12, 48, 144)
     """Batch sizes of the grids, ascending to all nodes."""
-    stopping_grid_fan_outs: tuple[int, ...] = (2, 4, 12)
+    stopping_grid_fan_outs: tuple[int, ...] = (2, 4, 8)
     """Fan-outs of the grids, ascending; the last one is the degree."""
-    stopping_grid_steps: int = 96
+    stopping_grid_steps: int = 80
     """Updates of the grids' runs."""
     stopping_grid_seeds: int = 32
     """Runs in every cell of the grids."""
-    stopping_window: int = 24
+    stopping_window: int = 20
     """Updates for which a loss must hold."""
     stopping_settings: tuple[str, ...] = (
         "sage mse sgd",

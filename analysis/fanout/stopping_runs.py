@@ -5,7 +5,6 @@ held for a window, the loss of all train nodes with one fresh sample each, and t
 """
 
 from functools import partial
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax

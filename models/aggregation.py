@@ -103,7 +103,7 @@ class SampledBlock(NamedTuple):
     def _slots(self, values: Float[Array, "senders r"]) -> Float[Array, "rows fan_out r"]:
         """Values of each slot."""
         if self.index is None:
-            return values[self.mask.shape[0] :].reshape(*self.mask.shape, -1)
+            return values[self.mask.shape[0] :].reshape(*self.mask.shape, values.shape[1])
         return rows_of(values, self.index)
 
     def _sum(

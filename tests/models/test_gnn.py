@@ -235,6 +235,20 @@ def test_bad_input_names_the_argument(as_users_call, name, make):
         make()
 
 
+def test_fan_out_zero_leaves_only_the_rows_themselves(graph, features):
+    """Inner layers whose samples have no slots; against the loop without neighbours."""
+    network, nodes = GraphSAGE(K, num_layers=2, hidden=HIDDEN, layer_norm=False), [0, 7]
+    lists, layout = neighborhoods(graph), graph_layout(graph)
+    rows = jnp.asarray(nodes, dtype=jnp.int32)
+    blocks = sample_blocks(jax.random.key(3), lists, layout, rows, 0, 0, 2)
+    params = network.init(jax.random.key(4), blocks, features[nodes])
+    p = jax.tree.map(np.asarray, params["params"])
+    found = network.apply(params, blocks, features)
+    hidden = np.maximum(features[nodes] @ p["hidden_0_root_kernel"] + p["hidden_0_bias"], 0)
+    expected = hidden @ p["root_kernel"] + p["bias"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
 def test_number_of_blocks_is_checked(graph, features, sage):
     network, params = sage
     with pytest.raises(ValueError, match=r"^blocks: got 2 of them"):

@@ -12,6 +12,7 @@ import xarray as xr
 
 from boundlab.checks import check_key, fail
 from boundlab.claims import Claim
+from boundlab.parts import study_precision
 from boundlab.precision import one_blas_thread
 from boundlab.sweeps import sweep
 
@@ -89,7 +90,7 @@ class Study:
             path = None if folder is None else folder / f"{name}.sweep"
             return sweep(*args, checkpoint=path, progress=progress, **kwargs)
 
-        with one_blas_thread(), jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        with one_blas_thread(), study_precision():
             dataset = self.experiment(config, key, repeat)
         fields = dataclasses.asdict(config)  # type: ignore[call-overload]
         return dataset.assign_attrs(study=self.name, config=json.dumps(fields, sort_keys=True))

@@ -9,7 +9,9 @@ import importlib.util
 import math
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -36,6 +38,11 @@ from boundlab.sweep_arguments import (
     result_dims,
     working_dtype,
 )
+
+# Sweeps of several threads compute one after another: each has all devices, and the one bar.
+_COMPUTING = threading.RLock()
+# Set in a thread whose sweep is to stop before its next batch; see `boundlab.parts`.
+STOPPED: ContextVar[threading.Event | None] = ContextVar("STOPPED", default=None)
 
 
 def sweep(
@@ -140,8 +147,9 @@ def sweep(
                 return log
 
             log, done = _resume(open_log, results, is_shared(devices))
-        advance = stack.enter_context(_bar(total, done, progress and jax.process_index() == 0))
         program = batch_program(entry, per_device, devices)
+        stack.enter_context(_COMPUTING)
+        advance = stack.enter_context(_bar(total, done, progress and jax.process_index() == 0))
         # Batches begin at multiples of `step` even where a log ends between two: an entry always
         # stands at the same place of its batch, and so gets the same bits.
         for first in range(done - done % step, total if done < total else 0, step):
@@ -151,6 +159,8 @@ def sweep(
             )
             places = np.unravel_index(point, shape) if shape else ()
             values = tuple(v[i] for v, i in zip(axes.values(), places, strict=True))
+            if (stopped := STOPPED.get()) is not None and stopped.is_set():
+                raise KeyboardInterrupt
             batch = run_batch(program, devices, values, key_data[seed])
             start, stop = max(first, done), min(first + step, total)
             for array, part in zip(results, batch, strict=True):

@@ -17,6 +17,7 @@ from boundlab.analysis.excess_risk import (
 )
 from boundlab.analysis.excess_risk.config import PRESETS, Config
 from boundlab.experiment import Repeat, Study
+from boundlab.parts import run_parts
 
 __all__ = ["PRESETS", "STUDY", "Config"]
 
@@ -35,9 +36,7 @@ PARTS = (
 
 def experiment(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Run every part and merge the datasets; variables and dims carry their part's name."""
-    datasets = [
-        part.run(config, jax.random.fold_in(key, place), repeat) for place, part in enumerate(PARTS)
-    ]
+    datasets = run_parts(PARTS, config, key, repeat)
     seeds = {"seed": range(config.num_seeds), "design": range(config.num_designs)}
     merged = xr.merge(datasets, join="exact", combine_attrs="no_conflicts").assign_coords(seeds)
     return describe(merged, "dimensionless (signal power 1)")

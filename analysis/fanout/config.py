@@ -115,7 +115,7 @@ class Config:
     """Batch sizes of the contrast, ascending to all nodes."""
     stopping_steps: int = 256
     """Updates of its runs, a multiple of 4; a run that is not stopped by then is censored."""
-    stopping_seeds: int = 40
+    stopping_seeds: int = 64
     """Runs in every cell of the contrast."""
     stopping_grid_nodes: int = 144
     """Nodes of the graph behind the grids of iterations over batch size and fan-out."""
@@ -125,7 +125,7 @@ class Config:
     """Fan-outs of the grids, ascending; the last one is the degree."""
     stopping_grid_steps: int = 80
     """Updates of the grids' runs."""
-    stopping_grid_seeds: int = 32
+    stopping_grid_seeds: int = 64
     """Runs in every cell of the grids."""
     stopping_window: int = 20
     """Updates for which a loss must hold."""

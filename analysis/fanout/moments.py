@@ -7,7 +7,6 @@ convex order. Symbols: n nodes, b batch size, β fan-out, d degree, η step size
 sampled neighbour mean, L_β expected sampled loss.
 """
 
-
 import jax
 import numpy as np
 import xarray as xr

@@ -68,8 +68,8 @@ def ridge_errors(
     full = _moments(problem, np.inf, None).mean
     found = np.empty((2, len(orders), len(sizes), len(grid)))
     for j, size in enumerate(sizes):
-        means = np.stack([full[order[:size]] for order in orders])
-        targets = np.stack([problem.targets[order[:size]] for order in orders])
+        means = np.stack([_filled(full[order[:size]], sizes[-1]) for order in orders])
+        targets = np.stack([_filled(problem.targets[order[:size]], sizes[-1]) for order in orders])
         for k, fan_out in enumerate(grid):
             drawn = 1 if with_replacement else fan_out
             ridges = np.stack(
@@ -83,6 +83,13 @@ def ridge_errors(
                 found[0, i, j, k] = np.mean((outputs - problem.targets[test]) ** 2)
                 found[1, i, j, k] = np.mean(outputs.argmax(axis=1) == problem.labels[test])
     return found[0], found[1]
+
+
+def _filled(rows: Float[np.ndarray, "size r"], length: int) -> Float[np.ndarray, "length r"]:
+    """Rows of zeros added, with the same second moments: one program serves every training size."""
+    filled = np.zeros((length, rows.shape[1]))
+    filled[: len(rows)] = np.sqrt(length / len(rows)) * rows
+    return filled
 
 
 _WEIGHTS = jax.jit(jax.vmap(lambda *arguments: implicit_ridge(*arguments).weights))

@@ -229,7 +229,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="ridge-graphs",
         source=CURVES,
-        statement=r"Block model, regular, power law, digits: few nodes prefer $\beta=d/2$ too",
+        statement=r"On four more graphs few training nodes prefer $\beta=d/2$, too",
         kind=Kind.ORDER,
         check=_half_beats_all_everywhere("few"),
         control=_half_beats_all_everywhere("many"),
@@ -240,7 +240,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="ridge-citations",
         source=CURVES,
-        statement=r"Citation graphs, 140 papers: $\beta=1$ classifies better than all neighbours",
+        statement=r"Citations, 140 papers: $\beta=1$ beats all neighbours",
         kind=Kind.ORDER,
         check=_citations(reverse=False),
         control=_citations(reverse=True),

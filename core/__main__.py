@@ -73,7 +73,9 @@ def run_command(arguments: Sequence[str]) -> int:
     command, rest = arguments[0], list(arguments[1:])
     if command not in COMMANDS:
         console.print(
-            f"command: got {command!r}, expected one of {', '.join(COMMANDS)}", markup=False
+            f"command: got {command!r}, expected one of {', '.join(COMMANDS)}",
+            markup=False,
+            soft_wrap=True,
         )
         return 2
     signal.signal(signal.SIGTERM, _interrupt)  # a polite stop leaves resumable logs, like Ctrl-C
@@ -82,12 +84,13 @@ def run_command(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         console.print(
             "interrupted; the same command resumes where it stopped "
-            "(after --fresh, with --seed and the number above instead)"
+            "(after --fresh, with --seed and the number above instead)",
+            soft_wrap=True,
         )
         return 3
     except (ValueError, OSError) as error:
         # Both name the argument or the file, what was found and what is accepted.
-        console.print(str(error), style="red", markup=False, highlight=False)
+        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         return 2
     except SystemExit as error:  # tyro's own usage errors
         return error.code if isinstance(error.code, int) else 2
@@ -122,6 +125,7 @@ def _dispatch(command: str, arguments: list[str], console: Console) -> int:
         tyro.cli(_Doctor, args=arguments, prog="boundlab doctor")
         return _examine()
     options, overrides, asked = _parse(command, arguments)
+    _check_folder(options.out)
     if options.fresh:
         options = dataclasses.replace(options, seed=secrets.randbits(31))
         console.print(f"seed {options.seed}", highlight=False)
@@ -194,7 +198,10 @@ def _parse(command: str, arguments: list[str]) -> tuple[Options, Any, Any]:
         ],
     )
     parsed: Any = tyro.cli(every, args=arguments, prog=prog, description=_usage().split("\n")[0])
-    return parsed.options, parsed.config, _asked(chosen.tool, getattr(parsed, "tool", None))
+    asked = _asked(chosen.tool, getattr(parsed, "tool", None))
+    if asked is not None:
+        _refuse_options_of_runs(chosen, parsed)
+    return parsed.options, parsed.config, asked
 
 
 def _class(default: Any) -> Any:
@@ -209,6 +216,26 @@ def _asked(tool: Any, options: Any) -> Any:
         if getattr(options, item.name) != getattr(tool.options, item.name):
             raise ValueError(f"{item.name}: given without --{tool.name}, expected both")
     return None
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a place for results that is a file, before anything is computed."""
+    taken = next((path for path in (out, *out.parents) if path.is_file()), None)
+    if taken is not None:
+        raise ValueError(f"out: got {out}, but {taken} is a file, expected a folder")
+
+
+def _refuse_options_of_runs(chosen: Any, parsed: Any) -> None:
+    """A tool runs no study: it uses the folder, and no other option of a run."""
+    config = chosen.presets[parsed.options.preset]
+    for given, default in ((parsed.options, Options()), (parsed.config, config)):
+        for item in dataclasses.fields(given):
+            used = default is not config and item.name in ("studies", "out", "progress")
+            if not used and getattr(given, item.name) != getattr(default, item.name):
+                raise ValueError(
+                    f"{item.name}: given with --{chosen.tool.name}, which runs no study, "
+                    "expected one of the two"
+                )
 
 
 def _positional(arguments: list[str]) -> list[str]:

@@ -79,7 +79,7 @@ def advise(
         targets: (all nodes, K), one-hot for classes; finite on the training nodes.
         train_nodes: distinct nodes to train on, none with the label −1. By default all nodes that
             have a target: a label that isn't −1 (if the graph has labels), no NaN among
-            the targets, and no row of zeros where the others are one-hot.
+            the targets, and, if K ≥ 2, no row of zeros where all others are one-hot.
         batch_sizes: candidates from 1 to n; by default powers of two, and n.
         fan_outs: candidates ≥ 1; by default 1, 2, 3, 5, 10, 15, 25, 50, 100, … below the degree that
             95 % of the training nodes don't exceed, and the largest degree.
@@ -264,17 +264,20 @@ def _choose_batch_size(table: xr.Dataset, column: int, fits: np.ndarray) -> tupl
     """Position of the batch size in the grid, and why."""
     cells = table.isel(fan_out=column)
     cost = np.where(fits[:, column], cells["relative_cost"].values, np.inf)
-    row = int(np.flatnonzero(cost <= COST_FACTOR * cost.min())[-1])
+    cheapest = int(np.argmin(cost))
+    row = int(np.flatnonzero(cost <= COST_FACTOR * cost[cheapest])[-1])
     size, last = table["batch_size"].values, len(fits) - 1
     limit = "no larger one was asked for"
     if row < last:
         limit = "the next would not fit the memory"
         if fits[row + 1, column]:
-            limit = f"{size[row + 1]} takes {cost[row + 1] / cost.min():.3g} times the least"
+            limit = f"the next, {size[row + 1]}, costs {cost[row + 1]:.3g}"
     noise = float(cells["gradient_noise"].values[row])
     return row, (
-        f"batch size {size[row]} is the largest that fits and takes at most {COST_FACTOR:g} times the "
-        f"least predicted operations ({limit}); its gradient noise is {noise:.3g}"
+        f"batch size {size[row]} is the largest that fits and costs, with {cost[row]:.3g}, at most "
+        f"{COST_FACTOR:g} times as much as the cheapest one at fan-out "
+        f"{int(cells['fan_out'])}, {cost[cheapest]:.3g} at batch size {size[cheapest]} ({limit}); "
+        f"its gradient noise is {noise:.3g}"
     )
 
 

@@ -11,6 +11,10 @@ from boundlab.typing import Numbers, Scalar
 
 SMALL_FAN_OUTS = (1, 2, 3, 5, 10, 15)
 MOST_DEGREES = 0.95
+LARGEST = 1e60
+"""Of features and targets: the noise holds products of four of them."""
+LARGEST_BUDGET = 2**63
+LARGEST_FAN_OUT = 2**31 - 1
 
 
 class Problem(NamedTuple):
@@ -42,17 +46,19 @@ def check_arguments(
         accepted = "a Graph or DirectedGraph of boundlab.models.graphs"
         raise fail("graph", f"a {type(graph).__name__}", accepted)
     n = int(graph.num_nodes)
+    if isinstance(memory_budget, int) and memory_budget >= LARGEST_BUDGET:
+        raise fail("memory_budget", "an integer ≥ 2^63", "bytes > 0 and below 2^63")
     check_shape("memory_budget", memory_budget, ())
     check_number("memory_budget", memory_budget, 0, low_open=True, why="bytes")
     check_shape("features", features, (n, None), "one row a node")
-    check_number("features", features)
+    check_number("features", features, -LARGEST, LARGEST)
     check_shape("targets", targets, (n, None), "one row a node, one column an output")
     y = np.asarray(targets)
     if y.dtype.kind not in "iufb":
         raise fail("targets", f"values of type {y.dtype}", "real numbers")
     y = y.astype(np.float64)
     nodes = _train_nodes(graph, y) if train_nodes is None else _given_nodes(graph, train_nodes)
-    check_number("targets", y[nodes], why="on the training nodes")
+    check_number("targets", y[nodes], -LARGEST, LARGEST, why="on the training nodes")
     senders, receivers = np.asarray(graph.to_edge_index())
     degrees = np.bincount(receivers, minlength=n)[nodes]
     trained = np.zeros(n, dtype=bool)
@@ -66,8 +72,16 @@ def check_arguments(
         nodes=nodes,
         degrees=degrees,
         reachable=int(reached.sum()),
-        batch_sizes=_candidates("batch_sizes", batch_sizes, len(nodes), _powers(len(nodes))),
-        fan_outs=_candidates("fan_outs", fan_outs, None, _default_fan_outs(degrees)),
+        batch_sizes=_candidates(
+            "batch_sizes",
+            batch_sizes,
+            len(nodes),
+            _powers(len(nodes)),
+            why="the number of training nodes",
+        ),
+        fan_outs=_candidates(
+            "fan_outs", fan_outs, LARGEST_FAN_OUT, _default_fan_outs(degrees), why="2^31 − 1"
+        ),
         notes=_notes(n, nodes, degrees, train_nodes is None),
     )
 
@@ -93,7 +107,10 @@ def _given_nodes(graph: Any, train_nodes: Any) -> Int[np.ndarray, " train"]:
 
 
 def _train_nodes(graph: Any, targets: Float[np.ndarray, "n K"]) -> Int[np.ndarray, " train"]:
-    """All nodes that have a target."""
+    """All nodes that have a target: rows of zeros have none where all others are one-hot.
+
+    In a single column 0 and 1 are numbers like others: there a zero is a target.
+    """
     known = ~np.isnan(targets).any(axis=1)
     labels = getattr(graph, "labels", None)
     if labels is not None:
@@ -102,7 +119,7 @@ def _train_nodes(graph: Any, targets: Float[np.ndarray, "n K"]) -> Int[np.ndarra
     zero = targets == 0.0
     one_hot = one & (zero.sum(axis=1) == targets.shape[1] - 1)
     empty = zero.all(axis=1)
-    if one_hot.any() and (one_hot | empty)[known].all():
+    if targets.shape[1] > 1 and one_hot.any() and (one_hot | empty)[known].all():
         known &= one_hot
     if not known.any():
         raise fail("targets", "no node with a target", "at least one labelled node")
@@ -110,7 +127,7 @@ def _train_nodes(graph: Any, targets: Float[np.ndarray, "n K"]) -> Int[np.ndarra
 
 
 def _candidates(
-    name: str, given: Sequence[int] | None, largest: int | None, default: tuple[int, ...]
+    name: str, given: Sequence[int] | None, largest: int, default: tuple[int, ...], *, why: str
 ) -> tuple[int, ...]:
     if given is None:
         return default
@@ -121,7 +138,6 @@ def _candidates(
         raise fail(name, f"a {type(given).__name__}", accepted) from error
     if not values:
         raise fail(name, "an empty list", accepted)
-    why = "" if largest is None else "the number of training nodes"
     return tuple(sorted({check_integer(name, value, 1, largest, why=why) for value in values}))
 
 

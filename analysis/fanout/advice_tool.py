@@ -1,13 +1,16 @@
 """`boundlab run fanout --advise GRAPH.npz`: the advice of `advise` for a user's file, printed."""
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from boundlab.analysis.fanout.advice import Advice, advise
+from boundlab.analysis.fanout.advice_arguments import LARGEST_BUDGET
 from boundlab.analysis.fanout.graph_files import load_graph_file
 from boundlab.checks import fail
 from boundlab.experiment import Tool
@@ -26,7 +29,8 @@ class AdviceOptions:
 
     Its fields: edges (E, 2), or senders and receivers (E,);
     features (n, r), or feat_indptr, feat_indices, num_features and feat_values;
-    labels (n,) with -1 for unlabelled, or targets (n, K);
+    labels (n,) with -1 for unlabelled, or targets (n, K), NaN for unlabelled (if K >= 2 and all
+    other rows are one-hot, rows of zeros are unlabelled too);
     train, the nodes to train on (optional)."""
     memory_budget: str = "1GiB"
     """With --advise: memory that a training step may take, in bytes or like 64MB or 2GiB."""
@@ -35,12 +39,12 @@ class AdviceOptions:
 def parse_bytes(text: str) -> int:
     """Bytes of a text like 65536, 64MB (10⁶) or 2GiB (2³⁰)."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", text)
-    if not found or found[2].upper() not in UNITS:
-        raise fail("memory_budget", repr(text), "bytes > 0, as 65536, 64MB or 2GiB")
-    size = int(float(found[1]) * UNITS[found[2].upper()])
-    if size < 1:
-        raise fail("memory_budget", repr(text), "bytes > 0, as 65536, 64MB or 2GiB")
-    return size
+    known = found is not None and found[2].upper() in UNITS
+    size = float(found[1]) * UNITS[found[2].upper()] if found is not None and known else 0.0
+    if not 1.0 <= size < LARGEST_BUDGET:
+        got = repr(text if len(text) <= 40 else text[:40] + "…")
+        raise fail("memory_budget", got, "bytes > 0 and below 2^63, as 65536, 64MB or 2GiB")
+    return int(size)
 
 
 def apply(options: AdviceOptions, console: Any) -> xr.Dataset:
@@ -57,10 +61,16 @@ def _print(advice: Advice, console: Any) -> None:
     from rich import box
     from rich.table import Table
 
+    say = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
     table, b, beta = advice.table, advice.batch_size, advice.fan_out
     cells = [(b, int(other)) for other in table["fan_out"].values]
     cells = [(int(other), beta) for other in table["batch_size"].values if other < b] + cells
     cells += [(int(other), beta) for other in table["batch_size"].values if other > b]
+    cost = table["relative_cost"].transpose("batch_size", "fan_out").values
+    row, column = np.unravel_index(np.argmin(cost), cost.shape)
+    cheapest = (int(table["batch_size"][row]), int(table["fan_out"][column]))
+    if cheapest not in cells:
+        cells.append(cheapest)
     shown = Table(box=box.SIMPLE, pad_edge=False)
     names = ("b", "β", "floor", "evaluation", "noise", "touched", "memory", "flops", "cost")
     for name in names:
@@ -68,6 +78,7 @@ def _print(advice: Advice, console: Any) -> None:
     for size, fan_out in cells:
         cell = table.sel(batch_size=size, fan_out=fan_out)
         chosen = (size, fan_out) == (b, beta)
+        exceeded = float(cell["memory"]) > float(table.attrs["memory_budget"])
         shown.add_row(
             f"{size}{' *' if chosen else ''}",
             str(fan_out),
@@ -75,21 +86,21 @@ def _print(advice: Advice, console: Any) -> None:
             f"{float(cell['evaluation_loss']):.4g}",
             f"{float(cell['gradient_noise']):.3g}",
             f"{float(cell['touched_nodes']):,.0f}",
-            f"{int(cell['memory']):,}",
+            f"{int(cell['memory']):,}{' !' if exceeded else ''}",
             f"{float(cell['flops']):.3g}",
             f"{float(cell['relative_cost']):.3g}",
             style="bold" if chosen else None,
         )
+    say("predictions for a linear network of one layer with mean aggregation and squared loss:")
     console.print(shown)
-    console.print(f"batch size {b}, fan-out {beta} (* in the table):", highlight=False)
+    say(f"batch size {b}, fan-out {beta} (* in the table):")
     for reason in advice.reasons:
-        console.print(f"- {reason}", highlight=False, markup=False, soft_wrap=True)
-    console.print(
+        say(f"- {reason}")
+    say(
         "floor, evaluation: sampled and full loss, mean of ½‖·‖²; noise: tr Cov of the gradient; "
-        "touched: nodes a step; memory: bytes a step; flops: a step; cost: of training, relative",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        "touched: nodes a step; memory: bytes a step (! over the budget); flops: a step; cost: "
+        "predicted operations to the same loss, in those of the cheapest of all cells, "
+        f"b = {cheapest[0]}, β = {cheapest[1]}"
     )
 
 

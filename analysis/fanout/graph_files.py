@@ -20,6 +20,9 @@ from jaxtyping import Float, Int
 from boundlab.checks import fail
 from boundlab.models.graphs import DirectedGraph, Graph, from_directed_edges, from_edges
 
+LARGEST = 2**29
+"""Numbers in an array that is made dense (4 GiB)."""
+
 
 class GraphFile(NamedTuple):
     """What `advise` needs to know of a graph."""
@@ -91,6 +94,10 @@ def _features(fields: Mapping[str, np.ndarray]) -> Float[np.ndarray, "n r"]:
     start = _array(fields, "feat_indptr", "iu", 1).astype(np.int64)
     column = _array(fields, "feat_indices", "iu", 1).astype(np.int64)
     width = int(_array(fields, "num_features", "iu", 0))
+    rows = max(1, len(start) - 1)
+    if not 1 <= width <= LARGEST // rows:
+        accepted = f"from 1 to {LARGEST // rows} columns, as they are made dense"
+        raise fail("num_features", width, accepted)
     if len(start) < 2 or start[0] != 0 or start[-1] != len(column) or (np.diff(start) < 0).any():
         raise fail("feat_indptr", f"{len(start)} entries", f"0 … {len(column)}, never decreasing")
     if column.size and not 0 <= column.min() <= column.max() < width:
@@ -124,6 +131,9 @@ def _targets(
             raise fail("labels", got, f"{num_nodes} integers ≥ −1, one of them ≥ 0")
     if "targets" not in fields:
         assert labels is not None
+        if labels.max() >= LARGEST // num_nodes:
+            accepted = f"integers from −1 to {LARGEST // num_nodes - 1}, as classes become columns"
+            raise fail("labels", labels.max(), accepted)
         return labels, (labels[:, None] == np.arange(labels.max() + 1)).astype(np.float64)
     given = fields["targets"]
     targets = _array(fields, "targets", "iuf", 1 if given.ndim == 1 else 2).astype(np.float64)

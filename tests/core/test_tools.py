@@ -92,4 +92,11 @@ def test_tools_are_asked_for_by_run_alone(capsys: pytest.CaptureFixture, tmp_pat
     assert "times" in capsys.readouterr().err
     assert _call("run", "toy", "--double", "13") == 2
     assert "expected luck" in capsys.readouterr().err
+    for name, value in (("preset", "smoke"), ("seed", "3"), ("dtype", "float32")):
+        assert _call("run", "toy", "--double", "1", f"--{name}", value) == 2
+        assert f"{name}: given with --double" in capsys.readouterr().err
+    (tmp_path / "taken").touch()
+    assert _call("run", "toy", "--double", "1", "--out", "taken/in") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("out: got taken/in")
     assert not list(tmp_path.rglob("*.nc"))

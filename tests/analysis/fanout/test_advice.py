@@ -282,6 +282,34 @@ def test_unlabelled_nodes_are_left_out(classes: tuple) -> None:
         advise(known, 1e9, x, some, [3, 9])
 
 
+def test_zeros_of_a_single_column_are_targets(classes: tuple) -> None:
+    graph, x, y = classes
+    binary = y[:, :1]
+    assert set(np.unique(binary)) == {0.0, 1.0}
+    grid = {"batch_sizes": [4], "fan_outs": [2, 8]}
+    found = advise(graph, 1e9, x, binary, **grid)
+    assert found.table.attrs["num_train"] == 60
+    assert found.table.equals(advise(graph, 1e9, x, binary, np.arange(60), **grid).table)
+
+
+def test_the_reason_for_the_batch_size_quotes_the_table(classes: tuple) -> None:
+    graph, x, y = classes
+    advice = advise(graph, 1e9, x, y, fan_outs=[2, 8])
+    cost = advice.table["relative_cost"].sel(fan_out=advice.fan_out)
+    (reason,) = [text for text in advice.reasons if text.startswith("batch size")]
+    assert f"with {float(cost.sel(batch_size=advice.batch_size)):.3g}," in reason
+    cheapest = int(cost["batch_size"][np.argmin(cost.values)])
+    assert f"{float(cost.min()):.3g} at batch size {cheapest}" in reason
+
+
+def test_large_features_are_taken_without_overflow(classes: tuple) -> None:
+    graph, x, y = classes
+    grid = {"batch_sizes": [4], "fan_outs": [2, 8]}
+    plain, large = (advise(graph, 1e9, scale * x, y, **grid) for scale in (1.0, 1e50))
+    assert (plain.batch_size, plain.fan_out) == (large.batch_size, large.fan_out)
+    np.testing.assert_allclose(large.table["floor"], plain.table["floor"], rtol=1e-8)
+
+
 def test_degenerate_graphs() -> None:
     """No edges, one node, hubs, targets of zero, more features than nodes, one class."""
     rng = np.random.default_rng(0)
@@ -312,9 +340,11 @@ def test_degenerate_graphs() -> None:
         ("memory_budget", np.nan),
         ("memory_budget", [1, 2]),
         ("memory_budget", "1GB"),
+        ("memory_budget", 10**30),
         ("features", np.ones((6, 0))),
         ("features", np.ones((5, 2))),
         ("features", np.full((6, 2), np.inf)),
+        ("features", np.full((6, 2), 1e200)),
         ("features", "words"),
         ("targets", np.ones(6)),
         ("targets", np.ones((5, 2))),
@@ -335,6 +365,7 @@ def test_degenerate_graphs() -> None:
         ("fan_outs", []),
         ("fan_outs", [0]),
         ("fan_outs", ["all"]),
+        ("fan_outs", [10**30]),
     ],
 )
 def test_bad_arguments_are_named(

@@ -89,6 +89,7 @@ def test_shipped_graphs_are_read_as_by_their_loader(name: str) -> None:
         ({"labels": LABELS - 1}, "labels"),
         ({"labels": LABELS * 0 - 1}, "labels"),
         ({"labels": LABELS * 1.0}, "labels"),
+        ({"labels": LABELS + 10**12}, "labels"),
         ({"targets": np.ones((4, 2))}, "targets"),
         ({"targets": np.ones((5, 0))}, "targets"),
         ({"num_nodes": 6}, "num_nodes"),
@@ -96,6 +97,15 @@ def test_shipped_graphs_are_read_as_by_their_loader(name: str) -> None:
         ({"train": [0.5]}, "train"),
         ({"train": np.zeros(0, int)}, "train"),
         ({"features": None, "feat_indptr": [0, 1, 2]}, "feat_indices"),
+        (
+            {
+                "features": None,
+                "feat_indptr": [0, 1],
+                "feat_indices": [0],
+                "num_features": 10**13,
+            },
+            "num_features",
+        ),
         (
             {"features": None, "feat_indptr": [0, 2, 1], "feat_indices": [0], "num_features": 2},
             "feat_indptr",
@@ -131,7 +141,7 @@ def test_sizes_in_words() -> None:
     assert parse_bytes("64MB") == 64_000_000
     assert parse_bytes(" 1.5 kib ") == 1536
     assert parse_bytes("2GiB") == 2**31
-    for bad in ("", "MB", "-1", "0", "64 parsecs", "1e6", "0.1B"):
+    for bad in ("", "MB", "-1", "0", "64 parsecs", "1e6", "0.1B", 400 * "9", "999999999999TB"):
         with pytest.raises(ValueError, match="memory_budget"):
             parse_bytes(bad)
 
@@ -158,6 +168,23 @@ def test_the_tool_prints_the_recommended_cell_and_returns_the_table(tmp_path: Pa
     )
     for reason in expected.reasons:
         assert reason in printed
+    assert "linear network of one layer" in printed.splitlines()[0]
+
+
+def test_the_table_marks_cells_over_the_budget_and_shows_the_cheapest(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    edges = np.stack([np.arange(40), (np.arange(40) + rng.integers(1, 20, 40)) % 40], axis=1)
+    given = {"features": rng.standard_normal((40, 3)), "labels": np.arange(40) % 2}
+    stream = io.StringIO()
+    path = save(tmp_path, edges=edges, **given)
+    dataset = advice_tool.apply(AdviceOptions(path, "1kB"), Console(file=stream, width=100))
+    rows = [line.replace("*", "").split() for line in stream.getvalue().splitlines()]
+    rows = [row for row in rows if row and row[0].isdigit()]
+    assert {"!" in row for row in rows} == {True, False}
+    for row in rows:
+        cell = dataset.sel(batch_size=int(row[0]), fan_out=int(row[1]))
+        assert ("!" in row) == (int(cell["memory"]) > 1000)
+    assert "1" in [row[-1] for row in rows]
 
 
 @pytest.mark.skipif("fanout" not in STUDY_NAMES, reason="the study is not registered")

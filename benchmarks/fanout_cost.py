@@ -7,9 +7,9 @@ its sample (`train` would otherwise aggregate the features of a one-layer networ
 Cells take turns, since the machine's speed drifts; a cell's time is the median over the rounds, its
 spread the distance between the quartiles.
 
-Writes analysis/fanout/data/step_seconds.csv: what was measured now replaces earlier rows of
-the same device and cell, all others stay. Run with `python benchmarks/fanout_cost.py` on a quiet
-machine (about four minutes on two cores); `--dry` prints and writes nothing.
+Prints the times. With `--write` it also puts them into analysis/fanout/data/step_seconds.csv: what was
+measured now replaces earlier rows of the same device and cell, all others stay. Run it on a quiet
+machine (about four minutes on two cores).
 """
 
 import argparse
@@ -114,8 +114,8 @@ def earlier(path: Path, device: str) -> tuple[list[str], list[dict[str, str]]]:
 def main() -> None:
     """Measure every cell, print the table and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="print only")
-    parser.add_argument("--out", type=Path, default=TABLE)
+    parser.add_argument("--write", action="store_true", help="keep the times as data")
+    parser.add_argument("--out", type=Path, default=TABLE, help="the table, with --write")
     parser.add_argument("--presets", nargs="+", choices=SETTINGS, default=SETTINGS)
     options = parser.parse_args()
     cells: dict[tuple[int, int, int], Callable[[], object]] = {}
@@ -132,7 +132,7 @@ def main() -> None:
         print(f"{n:6}{b:6}{beta:5}{1e6 * value:12.1f}{width / value:9.0%}{b / value:12.3g}")
         numbers = (n, b, beta, f"{value:.4g}", f"{width:.3g}")
         rows.append(dict(zip(COLUMNS, (device, NETWORK, *numbers), strict=True)))
-    if options.dry:
+    if not options.write:
         return
     comments, old = earlier(options.out, device)
     anew = {tuple(str(row[name]) for name in KEY) for row in rows}

@@ -19,14 +19,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import torch
-from torch_geometric.nn import GCNConv
 
 from boundlab.models import graphs
 from boundlab.models.gnn import GCN, full_blocks, node_losses
 from boundlab.models.graph_layout import graph_layout
 from boundlab.models.training import train
 from boundlab.precision import standard_promotion
+
+try:
+    import torch
+    from torch_geometric.nn import GCNConv
+except ModuleNotFoundError:
+    print(f"{__file__}: needs PyTorch, the extra `compare`; skipped")
+    raise SystemExit(0) from None
+
 
 HIDDEN, STEP_SIZE, EPOCHS, ROUNDS = 64, 0.01, 10, 9
 

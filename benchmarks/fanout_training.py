@@ -19,12 +19,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import torch
 
 from boundlab.models import graphs
 from boundlab.models.neighborhoods import neighborhoods
 from boundlab.models.sampling import sample_batch, sample_neighbors
 from boundlab.models.training import train
+
+try:
+    import torch
+except ModuleNotFoundError:
+    print(f"{__file__}: needs PyTorch, the extra `compare`; skipped")
+    raise SystemExit(0) from None
+
 
 BATCH_SIZE, FAN_OUT, NUM_FEATURES, STEP_SIZE = 1024, 10, 16, 0.1
 SEEDS, STEPS, SEED_STEPS, ROUNDS = 64, 100, 10, 5

@@ -107,6 +107,28 @@ def check_number(
         raise fail(name, f"{array[bad].flat[0]}{where}", accepted)
 
 
+def check_range_of(name: str, value: Any, dtype: Any, *, positive: bool = False) -> None:
+    """Refuse finite numbers that overflow in the floating-point type `dtype` of a computation.
+
+    `positive`: also those that fall below its smallest normal number.
+    """
+    if is_traced(value):
+        return
+    array, limits = np.asarray(value), np.finfo(dtype)
+    if array.dtype == dtype and not positive:
+        return
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = array.astype(dtype)
+    bad = ~np.isfinite(rounded)
+    if positive:
+        bad |= rounded < limits.tiny
+    if bad.any():
+        low = limits.tiny if positive else limits.min
+        accepted = f"{low:.2g} to {limits.max:.2g}, the range of {np.dtype(dtype).name}"
+        where = f" at {tuple(int(i) for i in np.argwhere(bad)[0])}" if array.ndim else ""
+        raise fail(name, f"{array[bad].flat[0]}{where}", accepted)
+
+
 def check_shape(name: str, value: Any, shape: tuple[int | None, ...], what: str = "") -> None:
     """Refuse an array of another shape; `None` in `shape` stands for any length ≥ 1."""
     wanted = ", ".join("any" if s is None else str(s) for s in shape)

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from boundlab.checks import check_choice, check_number, check_shape, fail
+from boundlab.checks import check_choice, check_number, check_range_of, check_shape, fail
 from boundlab.models.graph_layout import (
     Layout,
     graph_layout,
@@ -304,15 +304,20 @@ def check_features(features: Any, num_nodes: int) -> Array:
     """Features (n, r) as a JAX array, or the error that names them."""
     check_shape("features", features, (num_nodes, None), "one row a node")
     check_number("features", features)
-    array = jnp.asarray(features)
-    if array.dtype not in (jnp.float32, jnp.float64):
-        raise fail("features", f"values of type {array.dtype}", "float32 or float64")
-    return array
+    array = features if is_traced(features) else np.asarray(features)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype)  # float32 for float64 where x64 is off
+    if dtype not in (jnp.float32, jnp.float64):
+        raise fail("features", f"values of type {dtype}", "float32 or float64")
+    check_range_of("features", array, dtype)
+    return jnp.asarray(features)
 
 
 def node_ids(name: str, value: Any, shape: tuple[int | None, ...], largest: int) -> Array:
     """Array of node ids from 0 to `largest`; lengths that are `None` may be 0."""
-    got = np.shape(value)
+    try:
+        got = np.shape(value)
+    except ValueError as error:
+        raise fail(name, "a list that is no array (uneven lengths?)", "node ids") from error
     if len(got) != len(shape) or any(s not in (None, g) for g, s in zip(got, shape, strict=True)):
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise fail(name, f"shape {got}", f"shape ({wanted}) of node ids")

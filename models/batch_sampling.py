@@ -19,6 +19,8 @@ from boundlab.models.neighborhoods import node_ids
 from boundlab.precision import is_traced
 from boundlab.typing import Count
 
+# Most slots of a row or a batch: more would not fit in memory.
+MOST_SLOTS = 2**28
 # Up to so many nodes a whole random order is cheaper than the rejection of repeats.
 _SMALL = 256
 
@@ -36,7 +38,8 @@ def sample_batch(
     `max_batch_size`, not with n log n.
 
     Args:
-        key: One key; may be traced.
+        key: One key; may be traced. Not one that `sample_neighbors` is given too: the two draws
+            would depend on each other.
         train_nodes: Distinct node ids (n,); may be traced.
         batch_size: b, an integer in 1 … min(n, max_batch_size); a traced one is clamped to it.
         max_batch_size: Slots, static; may exceed n.
@@ -49,7 +52,7 @@ def sample_batch(
         ValueError: Naming the argument.
     """
     check_key("key", key)
-    max_batch_size = check_integer("max_batch_size", max_batch_size, 1)
+    max_batch_size = check_integer("max_batch_size", max_batch_size, 1, MOST_SLOTS)
     nodes = node_ids("train_nodes", train_nodes, None)
     num_train = len(nodes)
     if num_train == 0:
@@ -65,8 +68,16 @@ def sample_batch(
     else:
         why = f"max_batch_size = {max_batch_size}, {num_train} train nodes"
         batch_size = check_integer("batch_size", batch_size, 1, limit, why=why)
-    size = jnp.clip(jnp.asarray(batch_size, dtype=jnp.int32), 1, limit)
-    return _sample_batch(key, nodes, size, max_batch_size)
+    return _sample_batch(key, nodes, clamped(batch_size, 1, limit), max_batch_size)
+
+
+def clamped(size: Any, low: int, high: int) -> Int[jax.Array, ""]:
+    """An integer, which may be traced, clamped to low … high < 2³¹ and then made an int32."""
+    if not is_traced(size):
+        return jnp.asarray(min(max(int(size), low), high), dtype=jnp.int32)
+    limits = jnp.iinfo(size.dtype)  # of few or no negative numbers, in small or unsigned types
+    low, high = (min(max(bound, int(limits.min)), int(limits.max)) for bound in (low, high))
+    return jnp.clip(size, low, high).astype(jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnames=("max_batch_size",))

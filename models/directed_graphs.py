@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from boundlab.checks import check_integer, fail
 from boundlab.models.graph_types import (
+    MOST_NODES,
     SimpleGraph,
     check_integers,
     checked_pairs,
@@ -75,7 +76,7 @@ def from_directed_edges(senders: Any, receivers: Any, num_nodes: Count) -> Direc
     Raises `ValueError` naming `senders` or `receivers` for lists of other things than nodes, and
     `receivers` for another length than `senders` or a self-loop.
     """
-    n = check_integer("num_nodes", num_nodes, 1)
+    n = check_integer("num_nodes", num_nodes, 1, MOST_NODES)
     senders = check_integers("senders", senders, 0, n - 1)
     receivers = check_integers("receivers", receivers, 0, n - 1)
     if len(senders) != len(receivers):

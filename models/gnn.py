@@ -20,7 +20,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from boundlab.checks import check_choice, check_integer, fail
+from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
 from boundlab.models.aggregation import (
     KINDS,
     Block,
@@ -190,6 +190,8 @@ class GAT(nn.Module):
     def __post_init__(self) -> None:
         check_integer("num_outputs", self.num_outputs, 1)
         check_integer("heads", self.heads, 1)
+        check_shape("slope", self.slope, ())
+        check_number("slope", self.slope)
         check_choice("activation", self.activation, ACTIVATIONS)
         super().__post_init__()
 

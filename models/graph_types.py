@@ -18,6 +18,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.typing import Count
 
+# Node ids are int32 in the samplers.
+MOST_NODES = 2**31 - 1
+
 
 class NeighborTable(NamedTuple):
     """Neighbours of each node, padded to the largest degree.
@@ -42,7 +45,7 @@ class SimpleGraph:
     splits: Mapping[str, Int[np.ndarray, " _"]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n = check_integer("num_nodes", self.num_nodes, 1)
+        n = check_integer("num_nodes", self.num_nodes, 1, MOST_NODES)
         fields: dict[str, Any] = {"num_nodes": n, "pairs": self._kept_pairs("pairs", self.pairs, n)}
         if self.features is not None:
             check_shape("features", self.features, (n, None), "one row a node")
@@ -223,7 +226,7 @@ def from_edges(edges: Any, num_nodes: Count) -> Graph:
     Raises `ValueError` naming `edges` for a self-loop, a node outside 0 … num_nodes − 1, or
     anything but pairs of integers.
     """
-    n = check_integer("num_nodes", num_nodes, 1)
+    n = check_integer("num_nodes", num_nodes, 1, MOST_NODES)
     return Graph(n, Graph._kept_pairs("edges", edges, n))
 
 

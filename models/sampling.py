@@ -15,7 +15,7 @@ from jax import lax
 from jaxtyping import Bool, Int, UInt32
 
 from boundlab.checks import check_integer, check_key, fail
-from boundlab.models.batch_sampling import sample_batch
+from boundlab.models.batch_sampling import MOST_SLOTS, clamped, sample_batch
 from boundlab.models.counter_bits import after, below, counter_key, threefry
 from boundlab.models.neighborhoods import Neighborhoods, neighborhoods, node_ids
 from boundlab.precision import is_traced
@@ -46,7 +46,8 @@ def sample_neighbors(
     mode. For β ≥ d all neighbours are returned, in increasing order.
 
     Args:
-        key: One key; may be traced.
+        key: One key; may be traced. Not one that `sample_batch` is given too: the two draws would
+            depend on each other.
         graph: `Graph`, `DirectedGraph`, or their `Neighborhoods` (which may be traced).
         nodes: Node ids (rows,), repeats allowed; may be traced. Id n stands for no node: an empty
             row.
@@ -65,7 +66,7 @@ def sample_neighbors(
     """
     check_key("key", key)
     lists = neighborhoods(graph)
-    max_fan_out = check_integer("max_fan_out", max_fan_out, 0)
+    max_fan_out = check_integer("max_fan_out", max_fan_out, 0, MOST_SLOTS)
     if not isinstance(replace, bool | np.bool):
         raise fail("replace", repr(replace), "True or False")
     nodes = node_ids("nodes", nodes, lists.num_nodes)
@@ -80,10 +81,8 @@ def sample_neighbors(
                 accepted = f"an integer ≤ max_fan_out = {max_fan_out}"
                 why = "" if replace else f" (the largest degree is {largest})"
                 raise fail("fan_out", fan_out, accepted + why)
-        fan_out = min(fan_out, 2**31 - 1)
-    return _sample_neighbors(
-        key, lists, nodes, jnp.asarray(fan_out, dtype=jnp.int32), max_fan_out, bool(replace)
-    )
+    fan_out = clamped(fan_out, 0, max_fan_out)
+    return _sample_neighbors(key, lists, nodes, fan_out, max_fan_out, bool(replace))
 
 
 @functools.partial(jax.jit, static_argnames=("max_fan_out", "replace"))
@@ -102,7 +101,6 @@ def _sample_neighbors(
     indptr, indices = (jnp.asarray(array) for array in lists)
     start = indptr[nodes]
     degree = indptr[jnp.minimum(nodes + 1, lists.num_nodes)] - start  # node n has none
-    fan_out = jnp.clip(fan_out, 0, max_fan_out)
     # One row a slot until the end: contiguous over nodes, so that XLA vectorises.
     slot = jnp.arange(max_fan_out, dtype=jnp.int32)[:, None]
     bits = _slot_bits(key, nodes, max_fan_out)

@@ -12,10 +12,12 @@ from boundlab.checks import (
     check_integer,
     check_key,
     check_number,
+    check_range_of,
     check_shape,
     fail,
 )
 from boundlab.models.aggregation import check_features, node_ids
+from boundlab.models.batch_sampling import clamped
 from boundlab.models.gnn import full_blocks, make_network
 from boundlab.models.graph_layout import graph_layout
 from boundlab.models.neighborhoods import neighborhoods
@@ -74,14 +76,16 @@ def prepare(
     train_nodes = _nodes("train_nodes", train_nodes, num_nodes)
     if validation_nodes is not None:
         validation_nodes = _nodes("validation_nodes", validation_nodes, num_nodes)
-    targets = _targets(targets, num_nodes, (train_nodes, validation_nodes)).astype(dtype)
-    module = make_network(network, targets.shape[1])
     check_choice("loss", loss, ("mse", "cross_entropy"))
+    targets = _targets(targets, num_nodes, (train_nodes, validation_nodes), loss, dtype)
+    module = make_network(network, targets.shape[1])
+    wanted = _wanted_params(module, layout, features, targets.shape[1])
     check_choice("optimizer", optimizer, ("sgd", "adam"))
     check_choice("batches", batches, ("fresh", "epoch"))
     check_shape("step_size", step_size, ())
     check_number("step_size", step_size, 0, low_open=True)
-    num_steps = check_integer("num_steps", num_steps, 1)
+    check_range_of("step_size", step_size, dtype, positive=True)
+    num_steps = check_integer("num_steps", num_steps, 1, 2**31 - 1)
     record_every = check_integer("record_every", record_every, 1, num_steps)
     if num_steps % record_every:
         raise fail("record_every", record_every, f"a divisor of num_steps = {num_steps}")
@@ -131,9 +135,9 @@ def prepare(
         "train_nodes": train_nodes,
         "validation_nodes": validation_nodes,
         "step_size": jnp.asarray(step_size).astype(dtype),
-        "batch_size": jnp.asarray(batch_size).astype(jnp.int32),
-        "fan_out": jnp.asarray(fan_out).astype(jnp.int32),
-        "initial_params": _params(initial_params, module, layout, features),
+        "batch_size": clamped(batch_size, 1, most),
+        "fan_out": clamped(fan_out, 0, widest),
+        "initial_params": _params(initial_params, wanted, dtype),
         "settings": settings,
     }
 
@@ -148,17 +152,36 @@ def _nodes(name: str, value: Any, num_nodes: int) -> jax.Array:
     return nodes
 
 
-def _targets(targets: Any, num_nodes: int, used: tuple[jax.Array | None, ...]) -> jax.Array:
-    """Targets (n, K), of which only the rows `used` are looked at."""
+def _targets(
+    targets: Any, num_nodes: int, used: tuple[jax.Array | None, ...], loss: str, dtype: Any
+) -> jax.Array:
+    """Targets (n, K) in the features' dtype, of which only the rows `used` are looked at."""
     check_shape("targets", targets, (num_nodes, None), "one row a node")
+    if loss == "cross_entropy" and np.shape(targets)[1] < 2:
+        raise fail("targets", "one column", "at least two, for the cross-entropy of classes")
     if is_traced(targets):
         check_number("targets", targets)
-        return jnp.asarray(targets)
+        return jnp.asarray(targets).astype(dtype)
     array = np.asarray(targets)
     for nodes in used:
         if nodes is not None and not is_traced(nodes):
-            check_number("targets", array[np.asarray(nodes)])
-    return jnp.asarray(array)
+            rows = array[np.asarray(nodes)]
+            check_number("targets", rows, 0 if loss == "cross_entropy" else -np.inf)
+            check_range_of("targets", rows, dtype)
+            if loss == "cross_entropy":
+                _check_sums(rows.astype(np.float64).sum(axis=1), np.asarray(nodes))
+    with np.errstate(over="ignore"):  # in rows that are never read
+        return jnp.asarray(array.astype(dtype))
+
+
+def _check_sums(sums: np.ndarray, nodes: np.ndarray) -> None:
+    """Refuse rows of targets whose sum is not 1, to the rounding of a coarse type."""
+    bad = np.abs(sums - 1) > 1e-3
+    if bad.any():
+        got, node = sums[bad][0], nodes[bad][0]
+        what = "zeros only (unlabelled?)" if got == 0 else f"sum {got:g}"
+        accepted = "rows of sum 1, with loss 'cross_entropy'"
+        raise fail("targets", f"a row with {what} at node {node}", accepted)
 
 
 def _size(
@@ -179,20 +202,32 @@ def _size(
     return value, most
 
 
-def _params(params: Any, module: Any, layout: Any, features: jax.Array) -> Any:
-    """Initial parameters in the network's own structure and the features' dtype; None stays None."""
-    if params is None:
-        return None
+def _wanted_params(module: Any, layout: Any, features: jax.Array, num_outputs: int) -> Any:
+    """Shapes of the network's parameters; refuses one that has not one output a column of targets."""
     key = jax.ShapeDtypeStruct((), jax.random.key(0, impl="threefry2x32").dtype)
     blocks = full_blocks(layout, module.num_layers)
-    wanted = jax.eval_shape(module.init, key, blocks, features)
+    outputs, params = jax.eval_shape(module.init_with_output, key, blocks, features)
+    expected = (features.shape[0], num_outputs)
+    if getattr(outputs, "shape", None) != expected:
+        got = getattr(outputs, "shape", f"a {type(outputs).__name__}")
+        accepted = f"{expected}, one column for each of targets"
+        raise fail("network", f"outputs of shape {got} on the whole graph", accepted)
+    return params
+
+
+def _params(params: Any, wanted: Any, dtype: Any) -> Any:
+    """Initial parameters in the structure and shapes `wanted`, of type `dtype`; None stays None."""
+    if params is None:
+        return None
     given, shapes = jax.tree.leaves(params), jax.tree.leaves(wanted)
     structure: Any = jax.tree.structure(wanted)
-    same = jax.tree.structure(params) == structure or len(given) == len(shapes) == 1
+    bare = len(shapes) == 1 and jax.tree_util.treedef_is_leaf(jax.tree.structure(params))
+    same = bare or jax.tree.structure(params) == structure
     if not same or any(np.shape(g) != s.shape for g, s in zip(given, shapes, strict=True)):
         got = jax.tree.map(np.shape, params)
         raise fail("initial_params", got, str(jax.tree.map(lambda s: s.shape, wanted)))
     for leaf in given:
         check_number("initial_params", leaf)
-    leaves = [jnp.asarray(leaf).astype(features.dtype) for leaf in given]
+        check_range_of("initial_params", leaf, dtype)
+    leaves = [jnp.asarray(leaf).astype(dtype) for leaf in given]
     return jax.tree.unflatten(structure, leaves)

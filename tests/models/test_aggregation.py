@@ -160,6 +160,16 @@ def test_nothing_sampled_gives_zero_with_finite_derivatives(graph, features, kin
     assert np.isfinite(slope).all()
 
 
+def test_features_beyond_float32_are_refused_there(graph, features, sample):
+    with jax.enable_x64(False):
+        for call in (
+            lambda: aggregate(graph, *sample, 1e300 * features, "mean"),
+            lambda: aggregate_full(graph, 1e300 * features, "mean"),
+        ):
+            with pytest.raises(ValueError, match=r"^features: got .* of float32"):
+                call()
+
+
 def test_fan_out_zero(graph, features):
     found = aggregate(graph, [0, 5], np.zeros((2, 0), int), np.zeros((2, 0), bool), features, "sum")
     np.testing.assert_array_equal(found, np.zeros((2, R)))

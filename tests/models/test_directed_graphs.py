@@ -86,6 +86,7 @@ def test_no_edges():
         (None, [1], 3, "^senders"),
         ([0], [[1]], 3, "^receivers"),
         ([0], [1], 0, "^num_nodes"),
+        ([0], [1], 10**30, "^num_nodes: got 1000"),
     ],
 )
 def test_bad_edges_are_refused(senders, receivers, num_nodes, match):

@@ -223,6 +223,7 @@ def test_losses_of_nodes():
         ("num_layers", lambda: GCN(K, num_layers=0)),
         ("num_outputs", lambda: GAT(0)),
         ("heads", lambda: GAT(K, heads=0)),
+        ("slope", lambda: GAT(K, slope=float("nan"))),
         ("hidden", lambda: GraphSAGE(K, hidden=0)),
         ("kind", lambda: GCN(K, kind="median")),
         ("activation", lambda: GraphSAGE(K, activation="tanh")),

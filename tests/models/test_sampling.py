@@ -224,6 +224,7 @@ def test_neighbor_lists_are_built_once_even_inside_a_jit(key):
         ({"fan_out": 5, "max_fan_out": 4}, "^fan_out: got 5.*max_fan_out = 4.*largest degree is 6"),
         ({"fan_out": 5, "max_fan_out": 4, "replace": True}, "^fan_out: got 5"),
         ({"max_fan_out": -1}, "^max_fan_out: got -1"),
+        ({"max_fan_out": 10**30}, "^max_fan_out: got 1000"),
         ({"replace": "no"}, "^replace: got 'no'"),
     ],
 )
@@ -294,6 +295,14 @@ def test_rare_shortfalls_fall_back_to_the_whole_order(key, monkeypatch):
 def test_traced_sizes_are_clamped(key):
     traced = jax.jit(lambda size: sample_batch(key, np.arange(5), size, 8)[1].sum())
     assert [int(traced(jnp.int32(size))) for size in (-1, 1, 3, 5, 9)] == [1, 1, 3, 5, 5]
+    sizes = np.array([-(2**40), 2**32 - 1, 2**40], np.int64)
+    assert [int(traced(size)) for size in sizes] == [1, 5, 5]
+
+
+def test_traced_fan_outs_are_clamped_before_they_are_narrowed(key, wheel):
+    traced = jax.jit(lambda size: sample_neighbors(key, wheel, [0], size, 4)[1].sum())
+    for sizes in (np.array([-(2**40), 2**32 - 1, 2**40], np.int64), np.array([0, 4, 9], np.uint8)):
+        assert [int(traced(size)) for size in sizes] == [0, 4, 4]
 
 
 def test_a_batch_of_a_large_set(key):
@@ -314,6 +323,9 @@ def test_a_batch_of_a_large_set(key):
         ({"batch_size": 0}, "^batch_size: got 0"),
         ({"batch_size": 2.0}, "^batch_size: got 2.0"),
         ({"max_batch_size": 0}, "^max_batch_size: got 0"),
+        ({"max_batch_size": 10**15}, "^max_batch_size: got 1000"),
+        ({"max_batch_size": 10**30}, "^max_batch_size: got 1000"),
+        ({"train_nodes": [[1], [2, 3]]}, "^train_nodes: got a list"),
         ({"train_nodes": []}, "^train_nodes: got none"),
         ({"train_nodes": [3, 1, 3]}, "^train_nodes: got repeated nodes"),
         ({"train_nodes": [-1, 2]}, "^train_nodes: got -1"),

@@ -7,6 +7,7 @@ import optax
 import pytest
 
 from boundlab.models import graphs
+from boundlab.models.gnn import GAT, GraphSAGE
 from boundlab.models.sampling import sample_batch, sample_neighbors
 from boundlab.models.training import train
 
@@ -362,8 +363,11 @@ def test_initial_parameters_may_be_the_one_array(run):
         ("train_nodes", {"train_nodes": [N]}),
         ("train_nodes", {"train_nodes": [1, 1]}),
         ("train_nodes", {"train_nodes": []}),
+        ("train_nodes", {"train_nodes": [[1], [2, 3]]}),
         ("network", {"network": "mlp"}),
         ("network", {"network": len}),
+        ("network", {"network": GraphSAGE(1, num_layers=1)}),
+        ("network", {"network": GAT(K + 1)}),
         ("loss", {"loss": "hinge"}),
         ("optimizer", {"optimizer": "lion"}),
         ("step_size", {"step_size": 0.0}),
@@ -377,10 +381,12 @@ def test_initial_parameters_may_be_the_one_array(run):
         ("fan_out", {"fan_out": 4, "max_fan_out": 3}),
         ("max_fan_out", {"max_fan_out": -1}),
         ("num_steps", {"num_steps": 0}),
+        ("num_steps", {"num_steps": 2**31 + 1}),
         ("batches", {"batches": "poisson"}),
         ("validation_nodes", {"validation_nodes": [-1]}),
         ("initial_params", {"initial_params": np.ones((K, R))}),
         ("initial_params", {"initial_params": np.full((R, K), np.inf)}),
+        ("initial_params", {"initial_params": {"foo": np.ones((R, K))}}),
         ("initial_params", {"initial_params": {"kernel": np.ones(3), "bias": np.ones(2)}}),
         ("record", {"record": ("accuracy",)}),
         ("record", {"record": "full"}),
@@ -390,6 +396,57 @@ def test_initial_parameters_may_be_the_one_array(run):
 def test_bad_input_names_the_argument(run, as_users_call, name, change):
     with pytest.raises(ValueError, match=f"^{name}: got "):
         run(**change)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("features", np.full((N, R), 1e300)),
+        ("targets", np.full((N, K), -1e300)),
+        ("initial_params", np.full((R, K), 1e300)),
+        ("step_size", 1e60),
+        ("step_size", 1e-60),
+    ],
+)
+def test_values_beyond_float32_are_refused_there(run, features, as_users_call, name, value):
+    """float64 ones with x64 off, where they would silently become infinite, or a step of 0."""
+    change = {"features": features.astype(np.float32), name: value}
+    with jax.enable_x64(False), pytest.raises(ValueError, match=f"^{name}: got .* of float32"):
+        run(**change)
+
+
+@pytest.mark.parametrize(
+    ("row", "match"),
+    [
+        ([0.0, 0.0, 0.0, 0.0], r"zeros only \(unlabelled\?\) at node 5"),
+        ([0.5, 0.25, 0.0, 0.0], "a row with sum 0.75 at node 5"),
+        ([1.5, -0.5, 0.0, 0.0], "-0.5 at"),
+    ],
+)
+def test_cross_entropy_takes_probabilities(run, targets, as_users_call, row, match):
+    changed = targets.copy()
+    changed[5] = row
+    with pytest.raises(ValueError, match=f"^targets: got .*{match}"):
+        run(targets=changed, loss="cross_entropy")
+    with pytest.raises(ValueError, match=r"^targets: got one column"):
+        run(targets=targets[:, :1], loss="cross_entropy")
+
+
+def test_traced_sizes_are_clamped(run):
+    """Also 64-bit ones that 32 bits can't hold, to what the same program does with the bounds."""
+    change = {"batches": "epoch", "num_steps": 3, "record": ("batch",)}
+    bounds = np.array([0, -3, 2**40, 2**32 + 2, 1, 16], np.int64)
+    fans = np.array([-1, -(2**40), 2**40, 2**32 + 2, 0, LARGEST], np.int64)
+
+    @jax.jit
+    @jax.vmap
+    def losses(size, fan_out):
+        return run(batch_size=size, fan_out=fan_out, **change).batch_loss
+
+    found = losses(bounds, fans)
+    for i, expected in enumerate((4, 4, 5, 5)):
+        np.testing.assert_array_equal(found[i], found[expected])
+    assert np.all(found[4] != found[5])
 
 
 def test_traced_sizes_need_their_bound(run, as_users_call):

@@ -74,7 +74,8 @@ def train(
         graph: `Graph` or `DirectedGraph`.
         features: (n, r), float32 or float64: the precision of the whole run.
         targets: (n, K), for instance one-hot; rows outside the train and validation nodes are never
-            read.
+            read. For `cross_entropy` those read must be probabilities, of K ≥ 2 classes: no zero
+            rows of unlabelled nodes.
         train_nodes: (n_train,) distinct node ids.
         network: `sage`, `gcn` (full degrees, Horvitz–Thompson), `gcn_block` (the block's degrees) or
             `gat`: one layer, linear output, no bias, no root term; or a Flax module, see

@@ -42,6 +42,13 @@ def _heat_maps(dataset: xr.Dataset) -> Any:
         _heat_map(figure, axis, dataset, name, logarithmic)
         axis.set_title(title)
     _losses(axes[1, 2], dataset)
+    crosses, square = axes[0, 0].lines
+    figure.legend(
+        [square, crosses],
+        ["recommended cell", "over the memory budget"],
+        loc="outside lower center",
+        ncols=2,
+    )
     return figure
 
 
@@ -61,7 +68,15 @@ def _heat_map(figure: Any, axis: Any, dataset: xr.Dataset, name: str, logarithmi
     axis.set_yticks(range(len(rows)), [str(value) for value in rows], fontsize=7)
     axis.grid(False)
     exceeded = np.argwhere(dataset["memory"].values > float(dataset.attrs["memory_budget"]))
-    axis.plot(exceeded[:, 1], exceeded[:, 0], "x", color="white", markersize=5, alpha=0.8)
+    axis.plot(
+        exceeded[:, 1],
+        exceeded[:, 0],
+        "X",
+        markersize=6,
+        markerfacecolor="white",
+        markeredgecolor="black",  # seen on dark cells and on light ones
+        markeredgewidth=0.6,
+    )
     row = int(np.flatnonzero(rows == dataset.attrs["recommended_batch_size"])[0])
     column = int(np.flatnonzero(columns == dataset.attrs["recommended_fan_out"])[0])
     axis.plot(
@@ -74,14 +89,15 @@ def _heat_map(figure: Any, axis: Any, dataset: xr.Dataset, name: str, logarithmi
 def _losses(axis: Any, dataset: xr.Dataset) -> None:
     place = np.arange(dataset.sizes["fan_out"])
     floor = dataset["floor"].isel(batch_size=0).values
-    axis.plot(
-        place, dataset["evaluation_loss"].values, "o-", color=COLORS[0], label="all neighbours"
-    )
+    name = str(dataset["evaluation_loss"].attrs["long_name"]).replace(" (", "\n(")
+    axis.plot(place, dataset["evaluation_loss"].values, "o-", color=COLORS[0], label=name)
     axis.plot(place, floor, "s--", color=COLORS[4], label="floor of the sampled loss")
     chosen = np.flatnonzero(dataset["fan_out"].values == dataset.attrs["recommended_fan_out"])
-    axis.axvline(int(chosen[0]), color=COLORS[1], lw=1.2)
+    axis.axvline(int(chosen[0]), color=COLORS[1], lw=1.2, label="recommended fan-out")
     axis.set_xticks(place, [str(value) for value in dataset["fan_out"].values])
     axis.set_xlabel("fan-out β")
     axis.set_ylabel("loss, mean of ½‖·‖²")
-    axis.set_title(dataset["evaluation_loss"].attrs["long_name"].replace(" (", "\n("))
-    axis.legend()
+    axis.set_title("losses against the fan-out")
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + 0.45 * (high - low))  # room for the legend
+    axis.legend(loc="upper right")

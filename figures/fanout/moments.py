@@ -25,7 +25,7 @@ def _noise_caption(dataset: xr.Dataset) -> str:
         "left is the fan-out's part (dotted), which only the fan-out β removes: with all neighbours the "
         "noise ends at exactly 0. Middle: the two parts against β. The fan-out's part vanishes at β = d; "
         "without the finite-population correction (dashed) it would not. Right: the expected loss of a "
-        "batch does not depend on b (colours), but lies above the loss with all neighbours (dashed) by "
+        "batch does not depend on b (greys), but lies above the loss with all neighbours (dashed) by "
         "the implicit ridge ½ tr W V̄ Wᵀ."
     )
 
@@ -72,11 +72,11 @@ def _against_batch_size(axis: Any, dataset: xr.Dataset) -> None:
         axis.errorbar(
             sizes[seen], mean.values[seen], error.values[seen], fmt="o", color=color, markersize=4
         )
-    axis.plot([], [], "k:", linewidth=1.2, label="fan-out's part")
+    axis.plot([], [], "k:", linewidth=1.2, label="fan-out's part, same colour")
     axis.set_title("noise against batch size")
     axis.set_xlabel("batch size b")
     axis.set_ylabel("tr Cov of the batch gradient")
-    axis.legend()
+    axis.legend(loc="lower left")
 
 
 def _against_fan_out(axis: Any, dataset: xr.Dataset) -> None:
@@ -84,8 +84,8 @@ def _against_fan_out(axis: Any, dataset: xr.Dataset) -> None:
     theory = dataset.sel(moments_curve_batch_size=size)
     fan_outs, drawn = dataset["moments_curve_fan_out"].values, dataset["moments_fan_out"].values
     for color, name, words in (
-        (COLORS[0], "batch_part", "batch's part"),
-        (COLORS[1], "fan_out_part", "fan-out's part"),
+        (COLORS[4], "batch_part", "batch's part"),
+        (COLORS[5], "fan_out_part", "fan-out's part"),
     ):
         part = theory[f"moments_{name}"].values
         axis.plot(fan_outs[part > 0], part[part > 0], color=color, label=words)
@@ -100,16 +100,16 @@ def _against_fan_out(axis: Any, dataset: xr.Dataset) -> None:
         fan_outs[:-1],
         theory["moments_uncorrected_fan_out_part"].values[:-1],
         "--",
-        color=COLORS[1],
+        color=COLORS[5],
         linewidth=1.0,
-        label="with 1/m, not 1/m − 1/d",
+        label="the same with 1/m, not 1/m − 1/d",
     )
     axis.set_yscale("log")
     axis.set_title(f"its parts at b = {size}")
     axis.set_xlabel("fan-out β")
     axis.set_ylabel("trace")
     axis.set_xticks(fan_outs)
-    axis.legend()
+    axis.legend(loc="upper right")
 
 
 def _loss(axis: Any, dataset: xr.Dataset) -> None:
@@ -120,7 +120,8 @@ def _loss(axis: Any, dataset: xr.Dataset) -> None:
     )
     sizes = dataset["moments_batch_size"].values
     shifts = 0.12 * (np.arange(len(sizes)) - (len(sizes) - 1) / 2)
-    for color, size, shift in zip(COLORS, sizes, shifts, strict=False):
+    greys = ("#bbbbbb", "#777777", "#222222")
+    for color, marker, size, shift in zip(greys, "os^", sizes, shifts, strict=True):
         mean, error = mean_and_error(
             dataset["moments_batch_loss"].sel(moments_batch_size=size), "moments_seed"
         )
@@ -129,7 +130,7 @@ def _loss(axis: Any, dataset: xr.Dataset) -> None:
             drawn + shift,
             mean.values,
             error.values,
-            fmt="o",
+            fmt=marker,
             color=color,
             markersize=4,
             label=label,

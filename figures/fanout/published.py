@@ -24,6 +24,8 @@ _SELECTION = (
     "full-graph cell is the best of all."
 )
 
+TICKS = (200, 250, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500)
+
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
     """Figure and caption by name."""
@@ -36,9 +38,10 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
 
 def _exponents(dataset: xr.Dataset) -> Any:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullLocator
 
     cases = dataset["published_case"].values
-    figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.2))
+    figure, axes = plt.subplots(2, 3, figsize=(9.5, 7.0))
     for axis, case in zip(axes.flat, cases, strict=True):
         shown = dataset.sel(published_case=case)
         batch_size = shown["published_batch_size"].values
@@ -62,21 +65,23 @@ def _exponents(dataset: xr.Dataset) -> Any:
         axis.set_xscale("log")
         axis.set_yscale("log")
         low, high = np.nanmin(iterations), np.nanmax(iterations)
-        axis.set_ylim(0.65 * low, 1.6 * high)
+        axis.set_ylim(0.9 * low, 1.1 * high)
         exponent = shown["published_exponent"].values
         name, loss = str(case).split(", ")
         short = {"mse": "MSE", "cross-entropy": "CE"}[loss]
         axis.set_title(f"{name}, {short}: $b^{{{exponent[0]:+.3f}}}\\beta^{{{exponent[1]:+.3f}}}$")
-        axis.yaxis.set_minor_formatter("{x:.0f}")
-        axis.yaxis.set_major_formatter("{x:.0f}")
-        axis.tick_params(axis="y", which="minor", labelsize=7)
-        place = {"MSE": "lower right", "CE": "upper right"}[short]
-        legend = axis.legend(
-            title="fan-out β", ncols=3, fontsize=7, title_fontsize=7, loc=place, frameon=True
-        )
-        legend.get_frame().set_linewidth(0.0)
-    for axis in axes[-1]:
+        ticks = [tick for tick in TICKS if 0.9 * low <= tick <= 1.1 * high]
+        axis.set_yticks(ticks, [str(tick) for tick in ticks])
+        axis.yaxis.set_minor_locator(NullLocator())
         axis.set_xlabel("batch size b")
+        axis.legend(  # below its panel, where it hides nothing
+            title="fan-out β",
+            ncols=4,
+            fontsize=7,
+            title_fontsize=7,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+        )
     for axis in axes[:, 0]:
         axis.set_ylabel("iterations to the target loss")
     return figure
@@ -129,7 +134,7 @@ def _selection(dataset: xr.Dataset) -> Any:
         place, [f"{name}\n({share:.0%})" for name, share in zip(names, shares, strict=True)]
     )
     right.set_xlim(-0.5, len(names) - 0.5)
-    right.set_ylabel("test accuracy over full graph (points)")
+    right.set_ylabel("test accuracy minus that of the full graph (points)")
     right.set_xlabel("data set (share of cells no better than the full graph)")
     right.legend(loc="upper left")
     return figure

@@ -32,8 +32,9 @@ def _errors_caption(dataset: xr.Dataset) -> str:
 
 
 _ACCURACIES = (
-    "Test accuracy with all neighbours against the fan-out β of training (closed form, mean ± 2 s.e. "
-    "over random training sets), for different numbers of training nodes. It first rises and then falls "
+    "Test accuracy with all neighbours against the fan-out β of training (closed form, mean; band: "
+    "± 2 s.e. over random training sets), for different numbers of training nodes. It first rises and "
+    "then falls "
     "with β, as published; the fewer the training nodes, the earlier. On the sparse citation graphs with "
     "140 papers it falls from β = 1 on: there all neighbours are the worst choice."
 )
@@ -60,7 +61,21 @@ def _errors(dataset: xr.Dataset) -> Any:
         _plain_ticks(axis)
     for row in axes:
         row[0].set_ylabel("test error, mean square")
+    _marks(figure)
     return figure
+
+
+def _marks(figure: Any) -> None:
+    from matplotlib.lines import Line2D
+
+    dot = {"linestyle": "", "color": "#555555"}
+    marks = {
+        "closed form": Line2D([], [], color="#555555"),
+        "its minimum": Line2D([], [], marker="o", markersize=9, markerfacecolor="none", **dot),
+        "least squares on drawn neighbourhoods": Line2D([], [], marker="o", markersize=4, **dot),
+        "SGD, fresh batches": Line2D([], [], marker="^", markersize=5, **dot),
+    }
+    figure.legend(list(marks.values()), list(marks), loc="outside lower center", ncols=4)
 
 
 def _fixed_mix(axis: Any, dataset: xr.Dataset) -> None:
@@ -140,6 +155,9 @@ def _accuracies(dataset: xr.Dataset) -> Any:
         axis.remove()
     for row in axes:
         row[0].set_ylabel("test accuracy")
+    band = plt.Rectangle((0, 0), 1, 1, color="#555555", alpha=0.25)
+    words = "mean ± 2 standard errors over random training sets"
+    figure.legend([band], [words], loc="outside lower center")
     return figure
 
 

@@ -34,8 +34,10 @@ def _grids_caption(dataset: xr.Dataset) -> str:
     return (
         "Iterations T to one target loss over batch size b and fan-out β, the same runs under four "
         "stopping rules (columns) for network, loss and optimiser (rows); mean over "
-        f"{dataset.sizes['stopping_grid_seed']} runs, colour logarithmic in a row; ≥: some runs were "
-        "never stopped and count their whole length. With SGD the first hit of the batch's own loss "
+        f"{dataset.sizes['stopping_grid_seed']} runs. The darker a cell, the more iterations "
+        "(logarithmic, from the fewest to the most in its row). ≥ (at least): some runs of the cell "
+        "were never stopped; they count their whole length, so that the mean is a lower bound. "
+        "With SGD the first hit of the batch's own loss "
         f"makes T grow with b; if it must hold for {window} updates, T falls with b; on a loss without "
         "batch noise T is flat in b. Squared loss and cross-entropy agree in this; block degrees do "
         "slow large batches down. More fan-out helps on sampled losses, hardly on the one with all "
@@ -111,6 +113,11 @@ def _grids(dataset: xr.Dataset) -> Any:
     for axis in axes[-1]:
         axis.set_xticks(range(len(fan_outs)), [str(fan_out) for fan_out in fan_outs])
         axis.set_xlabel("fan-out β")
+    figure.supxlabel(
+        "mean iterations (darker: more, logarithmic within a row; ≥: a lower bound, as some runs were "
+        "never stopped)",
+        fontsize=8,
+    )
     return figure
 
 
@@ -138,6 +145,7 @@ def _exponents(dataset: xr.Dataset) -> Any:
         axis.plot(stated.values, places, "x", color="black", markersize=8, label="theorem")
         axis.axvline(0.0, color="black", linewidth=0.8)
         axis.set_xlabel(title)
+    axes[0].set_ylabel("network, loss, optimiser")
     axes[0].set_yticks(places, [_words(s).replace("\n", ", ") for s in settings])
     axes[0].invert_yaxis()
     handles, labels = axes[0].get_legend_handles_labels()

@@ -1,4 +1,4 @@
-"""Figures of the three-layer network: heat maps over (b, β) (E1c) and the choice of a cell (E8b)."""
+"""Figures of the three-layer network: heat maps over (b, β) (E1d) and the choice of a cell (E8b)."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
     seeds = dataset.sizes["sage_seed"]
     maps = (
         "Three-layer GraphSAGE (Adam, softmax cross-entropy, LayerNorm) over batch size b and fan-out β, "
-        f"{seeds} seeds a cell, a row a graph; the lowest row of a map is b = n_train. Left: test "
+        f"{seeds} seeds a cell, a row a graph; the top row of a map is b = n_train. Left: test "
         "accuracy at the best validation accuracy, in % ± 2 s.e. Middle: iterations until the batch loss "
         "first is at the target, with their fitted exponents of b and β, and until it stays there for a "
         "window (≥: some runs never did). The signs are those of the theorem for cross-entropy, whose "
@@ -39,7 +39,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
     )
     with style():
         return {
-            "E1c-three-layers": (_maps(dataset), maps),
+            "E1d-three-layers": (_maps(dataset), maps),
             "E8b-seeds": (_choice(dataset), choice),
         }
 
@@ -80,8 +80,8 @@ def _maps(dataset: xr.Dataset) -> Any:
             )
         row[3].axhline(0.0, color="black", lw=0.8)
         row[3].set_xticks(place, [str(beta) for beta in part["sage_fan_out"].values])
-        row[3].set_title("accuracy over full graph")
-        row[3].set_ylabel("points")
+        row[3].set_title("accuracy minus that\nof the full graph")
+        row[3].set_ylabel("percentage points")
         row[3].legend(fontsize=7)
         row[0].set_ylabel("batch size b")
     for axis in axes[-1]:
@@ -94,7 +94,14 @@ def _heat_map(
 ) -> None:
     low, high = values.min(), values.max()
     reach = max(high - low, 1e-12)
-    axis.imshow(values, cmap=colors, aspect="auto", vmin=low - 0.1 * reach, vmax=high + 0.4 * reach)
+    axis.imshow(
+        values,
+        cmap=colors,
+        aspect="auto",
+        origin="lower",
+        vmin=low - 0.1 * reach,
+        vmax=high + 0.4 * reach,
+    )
     for row, column in np.ndindex(values.shape):
         axis.text(column, row, texts[row, column], ha="center", va="center", fontsize=7.5)
     axis.set_xticks(range(values.shape[1]), [str(b) for b in part["sage_fan_out"].values])

@@ -43,7 +43,7 @@ def _delta(axis: Any, dataset: xr.Dataset) -> None:
         fan_outs,
         part["transport_delta"].isel(transport_batch_size=0),
         color=COLORS[0],
-        label="decoupled",
+        label="optimal transport + mean row distance",
     )
     axis.plot(
         fan_outs,
@@ -51,7 +51,7 @@ def _delta(axis: Any, dataset: xr.Dataset) -> None:
         color="black",
         linestyle=":",
         linewidth=1.0,
-        label="full rows alone",
+        label="its part that stays with all neighbours",
     )
     for size, marker, width in zip(
         part["transport_batch_size"].values, MARKERS, (10, 7, 4), strict=False
@@ -63,13 +63,13 @@ def _delta(axis: Any, dataset: xr.Dataset) -> None:
             color=COLORS[1],
             markersize=width,
             fillstyle="none",
-            label=f"$b={size}$",
+            label=f"one transport on drawn rows, $b={size}$",
         )
     axis.set_xscale("log")
     axis.set_xticks(fan_outs, [str(value) for value in fan_outs])
     axis.minorticks_off()
     axis.set_ylim(bottom=0.0)
-    axis.set_title("$\\Delta(\\beta,b)$, power-law graph")
+    axis.set_title("graph distance $\\Delta(\\beta,b)$, power-law graph")
     axis.set_xlabel("fan-out $\\beta$")
     axis.set_ylabel("$\\Delta$ (trace)")
     axis.legend()
@@ -90,9 +90,9 @@ def _gap(axis: Any, dataset: xr.Dataset) -> None:
             label=str(case),
         )
     axis.axhline(0.0, color="black", linewidth=0.8)
-    axis.set_title("measured gap against $\\Delta$")
+    axis.set_title("generalisation gap against $\\Delta$")
     axis.set_xlabel("$\\Delta$ (trace) of the split")
-    axis.set_ylabel("test less training loss, with ½")
+    axis.set_ylabel("test minus training loss (½ mean square)")
     axis.legend()
 
 
@@ -102,23 +102,30 @@ def _laws(axis: Any, dataset: xr.Dataset) -> None:
         fan_outs,
         dataset["transport_mean_trace"],
         color=COLORS[1],
-        label="mean tr V, sampling coupling",
+        label="upper bound: sampling coupling, mean tr V",
     )
     axis.plot(
         fan_outs,
         dataset["transport_gelbrich_squared"],
         color=COLORS[0],
-        label="Gaussians with these moments",
+        label="lower bound: Gaussians of the same moments",
     )
     mean, error = mean_and_error(dataset["transport_w2_squared"], "transport_law_seed")
     axis.errorbar(
-        fan_outs, mean, error, fmt="o", color="black", markersize=4, label="two classes, simulated"
+        fan_outs,
+        mean,
+        error,
+        fmt="o",
+        color="black",
+        markersize=4,
+        label="simulated, features of two classes",
     )
     axis.set_yscale("log")
     axis.set_xticks(fan_outs)
-    axis.set_title("$W_2^2$ of sampled from full means")
+    axis.set_ylim(top=6.0 * float(dataset["transport_mean_trace"].max()))  # room for the legend
+    axis.set_title("distance of sampled means from full means")
     axis.set_xlabel("fan-out $\\beta$")
-    axis.set_ylabel("$W_2^2$")
+    axis.set_ylabel("squared Wasserstein-2 distance")
     axis.legend()
 
 
@@ -127,8 +134,8 @@ def _bound(axis: Any, dataset: xr.Dataset) -> None:
     shown = {
         "transport_train_loss": "training loss",
         "transport_test_loss": "test loss",
-        "transport_bound_without": "bound, divergence read as 0",
-        "transport_bound": "bound",
+        "transport_bound_without": "PAC-Bayes, divergence read as 0",
+        "transport_bound": "PAC-Bayes bound",
     }
     for place, (name, label) in enumerate(shown.items()):
         quantiles = dataset[name].quantile([0.025, 0.25, 0.5, 0.75, 0.975], "transport_label_seed")

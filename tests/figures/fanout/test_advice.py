@@ -33,6 +33,9 @@ def test_heat_maps_hold_the_numbers(dataset: xr.Dataset) -> None:
         assert (square.get_xdata()[0], square.get_ydata()[0]) == (2, 1)
         assert axis.get_ylabel() == "batch size b"
     np.testing.assert_array_equal(panels[-1].lines[0].get_ydata(), dataset["evaluation_loss"])
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["recommended cell", "over the memory budget"]
     assert "b = 8, β = 5" in caption
     assert len(caption) > 80
     figure.canvas.draw()

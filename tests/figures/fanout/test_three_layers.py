@@ -32,7 +32,7 @@ def dataset() -> xr.Dataset:
 
 
 def test_maps_hold_the_numbers(dataset: xr.Dataset) -> None:
-    figure, caption = three_layers.draw(dataset)["E1c-three-layers"]
+    figure, caption = three_layers.draw(dataset)["E1d-three-layers"]
     panels = figure.axes
     assert len(panels) == 8
     accuracy = 100 * dataset["sage_test_accuracy"].mean("sage_seed")

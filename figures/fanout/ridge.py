@@ -68,7 +68,7 @@ def _errors(dataset: xr.Dataset) -> Any:
 def _marks(figure: Any) -> None:
     from matplotlib.lines import Line2D
 
-    dot = {"linestyle": "", "color": "#555555"}
+    dot: Any = {"linestyle": "", "color": "#555555"}
     marks = {
         "closed form": Line2D([], [], color="#555555"),
         "its minimum": Line2D([], [], marker="o", markersize=9, markerfacecolor="none", **dot),

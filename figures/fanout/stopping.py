@@ -177,6 +177,8 @@ def _targets(dataset: xr.Dataset) -> Any:
     quiet = {"color": "black", "linestyle": "--", "linewidth": 1.0}
     axes[0].plot(explained, first["stopping_noiseless_time"].values, label="no noise", **quiet)
     axes[1].plot(explained, first["stopping_sampled_model_time"].values, label="model", **quiet)
+    for face, words in (("black", "sampled loss"), ("none", "all neighbours")):
+        axes[1].plot([], [], "ko", markerfacecolor=face, markersize=4, label=words)
     axes[2].plot(
         explained,
         dataset["stopping_sampled_censored"].mean(("stopping_seed", "stopping_batch_size")).values,

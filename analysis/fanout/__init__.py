@@ -63,6 +63,6 @@ STUDY = Study(
     presets=PRESETS,
     experiment=experiment,
     claims=tuple(claim for part in PARTS for claim in part.CLAIMS),
-    costs={"smoke": "40 s", "quick": "90 s", "paper": "hours"},
+    costs={"smoke": "1 min", "quick": "1.5 min", "paper": "a night (estimated)"},
     tool=advice_tool.TOOL,
 )

@@ -61,7 +61,7 @@ class Config:
     """Updates of a run whose cost to a target is counted."""
     cost_seeds: int = 48
     """Runs of training in every cell."""
-    cost_batches: int = 64
+    cost_batches: int = 144
     """Sampled batches in every cell whose nodes are counted."""
     sage_graphs: tuple[str, ...] = ("digits",)
     """Graphs on which the three-layer network is trained: `digits`, `fixed mix`, `cora`, `pubmed`."""
@@ -93,7 +93,7 @@ class Config:
     """Batch sizes b on it, ascending."""
     block_fan_outs: tuple[int, ...] = (1, 2, 3, 6)
     """Fan-outs β on it, ascending."""
-    block_seeds: int = 160
+    block_seeds: int = 384
     """Drawn batches behind every mean of a block's rows."""
     teacher_nodes: int = 96
     """Nodes of the regular graph on which a ReLU unit learns its teacher; a multiple of 4."""

@@ -1,0 +1,1 @@
+"""The study of coupled-SDE graph diffusion: its parts, put together."""

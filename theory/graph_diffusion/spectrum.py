@@ -56,7 +56,7 @@ def aggregation_matrix(
     if kind == "row":
         return looped / degrees[:, None]
     scale = 1 / jnp.sqrt(degrees)
-    smoothing = scale[:, None] * looped * scale[None, :]
+    smoothing = looped * (scale[:, None] * scale[None, :])  # symmetric to the last bit
     if kind == "symmetric":
         return smoothing
     values, vectors = jnp.linalg.eigh(smoothing)
@@ -65,7 +65,8 @@ def aggregation_matrix(
     else:
         share = jnp.asarray(teleport, jnp.float64)
         damped = share / (1 - (1 - share) * values)
-    return (vectors * damped[None, :]) @ vectors.T
+    damping = (vectors * damped[None, :]) @ vectors.T
+    return (damping + damping.T) / 2
 
 
 @float64

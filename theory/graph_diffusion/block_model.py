@@ -1,0 +1,144 @@
+"""Exact joint score of a nonlinear model of features and structure, by enumeration of its labels.
+
+z is uniform on {−1, 1}ⁿ; X_i = μ z_i + s ξ_i; the edge a_ij is Bernoulli with p_in within a block and
+p_out across. Noised to means m_X, m_A: x = m_X X + (1 − m_X²)^{½}ξ and a likewise. Given z all
+coordinates are independent, so that the score is a posterior mean over 2ⁿ labellings.
+"""
+
+import functools
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from boundlab.checks import check_number, check_shape, fail
+from boundlab.precision import float64, is_traced
+from boundlab.typing import Numbers, Scalar
+
+MAX_NODES = 10
+
+
+@float64
+def sbm_joint_score(
+    x: Numbers,
+    edges: Numbers,
+    mean_features: Scalar,
+    mean_structure: Scalar,
+    p_in: Scalar,
+    p_out: Scalar,
+    mu: Scalar,
+    noise_std: Scalar,
+) -> tuple[Float[Array, " n"], Float[Array, " pairs"]]:
+    """Gradients of log q(x, a), the joint density of noised features and edges of a block model.
+
+    With v = m_X² s² + 1 − m_X² they are (m_X μ E[z | x, a] − x)/v and
+    (m_A E[edge | x, a] − a)/(1 − m_A²), expectations over all 2ⁿ labellings. A mean of 1 gives a block
+    clean: the score of the other is then that of its conditional law. A mean of 0 leaves a block without
+    information, and the other has its marginal score.
+
+    Args:
+        x: Noised features (n,), n from 1 to 10. All arguments may be traced.
+        edges: Noised edges (n(n−1)/2,) in the order of `numpy.triu_indices(n, 1)`, each pair once;
+            where `mean_structure` is 1 they are the clean 0 or 1.
+        mean_features: m_X in [0, 1].
+        mean_structure: m_A in [0, 1].
+        p_in: Probability of an edge within a block, in (0, 1).
+        p_out: Probability of an edge across, in (0, 1).
+        mu: Distance μ of a feature's mean from 0.
+        noise_std: s > 0, standard deviation of the features given the labels.
+
+    Returns:
+        (score_x (n,), score_edges (n(n−1)/2,)); zeros for a block whose mean is 1.
+
+    Raises:
+        ValueError: an argument is out of range; it is named.
+
+    Source: derived, docs/graph_diffusion.md#enumerated-block-model.
+
+    """
+    check_shape("x", x, (None,))
+    check_number("x", x)
+    nodes = x.shape[0] if is_traced(x) else len(np.asarray(x))
+    if nodes > MAX_NODES:
+        raise fail("x", f"{nodes} nodes", f"1 to {MAX_NODES}, as 2ⁿ labellings are enumerated")
+    check_shape("edges", edges, (nodes * (nodes - 1) // 2,), "one a pair of nodes")
+    check_number("edges", edges)
+    scalars = {
+        "mean_features": (mean_features, {"low": 0, "high": 1}),
+        "mean_structure": (mean_structure, {"low": 0, "high": 1}),
+        "p_in": (p_in, {"low": 0, "high": 1, "low_open": True, "high_open": True}),
+        "p_out": (p_out, {"low": 0, "high": 1, "low_open": True, "high_open": True}),
+        "mu": (mu, {}),
+        "noise_std": (noise_std, {"low": 0, "low_open": True}),
+    }
+    values = []
+    for name, (value, limits) in scalars.items():
+        check_shape(name, value, ())
+        check_number(name, value, **limits)
+        values.append(jnp.asarray(value, jnp.float64))
+    if not is_traced(mean_structure, edges) and float(np.asarray(mean_structure)) == 1.0:
+        binary = np.asarray(edges)
+        if not np.isin(binary, (0.0, 1.0)).all():
+            other = binary[~np.isin(binary, (0.0, 1.0))][0]
+            raise fail("edges", other, "0 or 1 where mean_structure is 1")
+    return _score(jnp.asarray(x, jnp.float64), jnp.asarray(edges, jnp.float64), *values)
+
+
+@functools.cache
+def _labellings(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labellings with z_1 = 1 (2ⁿ⁻¹, n), and 1 for pairs of equal labels (2ⁿ⁻¹, pairs)."""
+    rest = np.array(list(itertools.product((1.0, -1.0), repeat=nodes - 1)))
+    labels = np.hstack([np.ones((len(rest), 1)), rest])
+    first, second = np.triu_indices(nodes, 1)
+    return labels, (labels[:, first] == labels[:, second]).astype(np.float64)
+
+
+@jax.jit
+def _score(
+    x: Float[Array, " n"],
+    edges: Float[Array, " pairs"],
+    mean_features: Float[Array, ""],
+    mean_structure: Float[Array, ""],
+    p_in: Float[Array, ""],
+    p_out: Float[Array, ""],
+    mu: Float[Array, ""],
+    noise_std: Float[Array, ""],
+) -> tuple[Float[Array, " n"], Float[Array, " pairs"]]:
+    labels, same = _labellings(len(x))
+    clean = mean_structure >= 1.0
+    sigma_sq = jnp.where(clean, 1.0, 1.0 - mean_structure**2)
+    # log N(a; m, σ²)/N(a; 0, σ²): what a noised edge says for a 1.
+    evidence = (mean_structure * edges - 0.5 * mean_structure**2) / sigma_sq
+    inside, edge_inside = _pair(p_in, edges, evidence, clean)
+    across, edge_across = _pair(p_out, edges, evidence, clean)
+    variance = (mean_features * noise_std) ** 2 + 1.0 - mean_features**2
+    # z and −z agree on which pairs are alike, so half of the labellings serve, each with both signs.
+    tilt = labels @ x * (mean_features * mu / variance)
+    log_weight = same @ (inside - across) + jnp.abs(tilt) + jnp.log1p(jnp.exp(-2 * jnp.abs(tilt)))
+    weight = jax.nn.softmax(log_weight)
+    label_mean = (weight * jnp.tanh(tilt)) @ labels
+    alike = weight @ same
+    edge_mean = alike * edge_inside + (1.0 - alike) * edge_across
+    score_x = (mean_features * mu * label_mean - x) / variance
+    score_edges = (mean_structure * edge_mean - edges) / sigma_sq
+    return (
+        jnp.where(mean_features >= 1.0, 0.0, score_x),
+        jnp.where(clean, 0.0, score_edges),
+    )
+
+
+def _pair(
+    probability: Float[Array, ""],
+    edges: Float[Array, " pairs"],
+    evidence: Float[Array, " pairs"],
+    clean: Any,
+) -> tuple[Float[Array, " pairs"], Float[Array, " pairs"]]:
+    """Log-likelihood of each pair up to what all labellings share, and P(edge) given its value."""
+    present, absent = jnp.log(probability), jnp.log1p(-probability)
+    noisy = jnp.logaddexp(present + evidence, absent)
+    exact = edges * present + (1.0 - edges) * absent
+    posterior = jax.nn.sigmoid(present - absent + evidence)
+    return jnp.where(clean, exact, noisy), jnp.where(clean, edges, posterior)

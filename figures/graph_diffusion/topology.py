@@ -46,10 +46,10 @@ def _sizes(dataset: xr.Dataset) -> tuple[Any, str]:
             axis.set_xlabel("nodes $n$")
         axes[0, 1].legend()
     caption = (
-        "Error of generated features on a fixed graph (50 features, noise floor .3, T = 2) against "
-        "the number of nodes. Lines: exact, means over random graphs, ±2 standard errors; black symbols: "
-        "the sampler itself, simulated on the smallest graphs; dotted: the bound of the KL. Under the sum "
-        "the error follows the tail of the degrees, star above power law above regular; under the symmetric "
+        "Error of generated features on a fixed graph (50 features, noise floor .3, T = 2) against the "
+        "number of nodes. Lines: exact, means over random graphs, ±2 standard errors; black symbols: the "
+        "sampler itself, simulated on the smallest graphs; dotted: the bound of the KL. Under the sum the "
+        "error follows the tail of the degrees, star above power law above regular; under the symmetric "
         "normalisation all three are alike; the row normalisation leaves the star out."
     )
     return figure, caption
@@ -110,10 +110,10 @@ def _normalisation(dataset: xr.Dataset) -> tuple[Any, str]:
             axis.set_xlabel("horizon $T$")
         axes[0, 0].legend()
     caption = (
-        "Where normalising helps and where it hurts: exact KL of the sampler against the horizon, for "
-        "the sum, the symmetric normalisation, and the latter divided by its root mean square. With a noise "
-        "floor of 1 (bottom) the symmetric filter is better at its best horizon. With a floor of .3 "
-        "(top) it is worse than the sum on regular graphs at T = 2 and beyond: it pushes modes to variances "
+        "Where normalising helps and where it hurts: exact KL of the sampler against the horizon, for the "
+        "sum, the symmetric normalisation, and the latter divided by its root mean square. With a noise "
+        "floor of 1 (bottom) the symmetric filter is better at its best horizon. With a floor of .3 (top) "
+        "it is worse than the sum on regular graphs at T = 2 and beyond: it pushes modes to variances "
         "near .09, which small steps alone resolve. Dividing by the root mean square undoes that."
     )
     return figure, caption

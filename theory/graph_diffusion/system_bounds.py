@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_number, fail
 from boundlab.precision import float64, is_traced
 from boundlab.theory.graph_diffusion._system_arguments import (
-    System,
     integrated_beta,
     noised,
     system_of,
@@ -139,7 +138,7 @@ def _discretization(
         stretch = 0.5 * jnp.log1p((tau - t) / (t + offset))
         at = (t + offset) * jnp.exp(stretch * (1.0 + NODES)) - offset
         weights = WEIGHTS * stretch * (at + offset)
-        rates = slopes[:, 0] + (slopes[:, 1] - slopes[:, 0]) * at[:, None]
+        rates = slopes[None, :, 0] + (slopes[:, 1] - slopes[:, 0])[None, :] * at[:, None]
         fisher = jax.vmap(_fisher, in_axes=(None, None, 0))(covariance, slopes, at)
         integral = jnp.sum(weights[:, None] * rates * fisher, axis=0)
         beta = integrated_beta(slopes, t, tau)

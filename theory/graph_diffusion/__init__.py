@@ -1,5 +1,8 @@
 """Score-based generation of graphs by systems of SDEs: exact laws, errors and bounds."""
 
+from boundlab.theory.graph_diffusion.block_model import (
+    sbm_information_density as sbm_information_density,
+)
 from boundlab.theory.graph_diffusion.block_model import sbm_joint_score as sbm_joint_score
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_bound as coupled_drift_bound,

@@ -7,7 +7,7 @@ coordinates are independent, so that the score is a posterior mean over 2ⁿ lab
 
 import functools
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +59,72 @@ def sbm_joint_score(
     Source: derived, docs/graph_diffusion.md#enumerated-block-model.
 
     """
+    model = _model_of(x, edges, mean_features, mean_structure, p_in, p_out, mu, noise_std)
+    return _score(*model)
+
+
+@float64
+def sbm_information_density(
+    x: Numbers,
+    edges: Numbers,
+    mean_features: Scalar,
+    mean_structure: Scalar,
+    p_in: Scalar,
+    p_out: Scalar,
+    mu: Scalar,
+    noise_std: Scalar,
+) -> Float[Array, ""]:
+    """Pointwise mutual information log q(x, a)/(q(x) q(a)) of noised features and edges.
+
+    In nats; its mean over the joint law is I(X; A) at the two noise levels, and the mean of its
+    exponential over the product of the marginal laws is 1. It is at most (n − 1) log 2.
+
+    Args:
+        x: Noised features (n,), n from 1 to 10. All arguments may be traced.
+        edges: Noised edges (n(n−1)/2,), as for `sbm_joint_score`.
+        mean_features: m_X in [0, 1]; 1 for clean features.
+        mean_structure: m_A in [0, 1]; 1 for clean edges.
+        p_in: Probability of an edge within a block, in (0, 1).
+        p_out: Probability of an edge across, in (0, 1).
+        mu: Distance μ of a feature's mean from 0.
+        noise_std: s > 0, standard deviation of the features given the labels.
+
+    Returns:
+        A JAX scalar.
+
+    Raises:
+        ValueError: an argument is out of range; it is named.
+
+    Source: derived, docs/graph_diffusion.md#enumerated-block-model.
+
+    """
+    model = _model_of(x, edges, mean_features, mean_structure, p_in, p_out, mu, noise_std)
+    return _information(*model)
+
+
+class _Model(NamedTuple):
+    """Checked arguments of both functions, in float64."""
+
+    x: Float[Array, " n"]
+    edges: Float[Array, " pairs"]
+    mean_features: Float[Array, ""]
+    mean_structure: Float[Array, ""]
+    p_in: Float[Array, ""]
+    p_out: Float[Array, ""]
+    mu: Float[Array, ""]
+    noise_std: Float[Array, ""]
+
+
+def _model_of(
+    x: Any,
+    edges: Any,
+    mean_features: Any,
+    mean_structure: Any,
+    p_in: Any,
+    p_out: Any,
+    mu: Any,
+    noise_std: Any,
+) -> _Model:
     check_shape("x", x, (None,))
     check_number("x", x)
     nodes = x.shape[0] if is_traced(x) else len(np.asarray(x))
@@ -84,7 +150,7 @@ def sbm_joint_score(
         if not np.isin(binary, (0.0, 1.0)).all():
             other = binary[~np.isin(binary, (0.0, 1.0))][0]
             raise fail("edges", other, "0 or 1 where mean_structure is 1")
-    return _score(jnp.asarray(x, jnp.float64), jnp.asarray(edges, jnp.float64), *values)
+    return _Model(jnp.asarray(x, jnp.float64), jnp.asarray(edges, jnp.float64), *values)
 
 
 @functools.cache
@@ -96,38 +162,69 @@ def _labellings(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, (labels[:, first] == labels[:, second]).astype(np.float64)
 
 
-@jax.jit
-def _score(
-    x: Float[Array, " n"],
-    edges: Float[Array, " pairs"],
-    mean_features: Float[Array, ""],
-    mean_structure: Float[Array, ""],
-    p_in: Float[Array, ""],
-    p_out: Float[Array, ""],
-    mu: Float[Array, ""],
-    noise_std: Float[Array, ""],
-) -> tuple[Float[Array, " n"], Float[Array, " pairs"]]:
-    labels, same = _labellings(len(x))
-    clean = mean_structure >= 1.0
-    sigma_sq = jnp.where(clean, 1.0, 1.0 - mean_structure**2)
+class _Posterior(NamedTuple):
+    """What each labelling of `_labellings` says of a point, and P(edge) given its value."""
+
+    tilt: Float[Array, " labellings"]
+    """m_X μ ⟨z, x⟩/v."""
+    log_features: Float[Array, " labellings"]
+    """Log-likelihood of x, the mean over ±z, up to what all labellings share."""
+    log_structure: Float[Array, " labellings"]
+    """Log-likelihood of the edges, likewise."""
+    variance: Float[Array, ""]
+    """v."""
+    sigma_sq: Float[Array, ""]
+    """1 − m_A², or 1 for clean edges."""
+    edge_inside: Float[Array, " pairs"]
+    edge_across: Float[Array, " pairs"]
+
+
+def _posterior(model: _Model) -> _Posterior:
+    labels, same = _labellings(len(model.x))
+    clean = model.mean_structure >= 1.0
+    sigma_sq = jnp.where(clean, 1.0, 1.0 - model.mean_structure**2)
     # log N(a; m, σ²)/N(a; 0, σ²): what a noised edge says for a 1.
-    evidence = (mean_structure * edges - 0.5 * mean_structure**2) / sigma_sq
-    inside, edge_inside = _pair(p_in, edges, evidence, clean)
-    across, edge_across = _pair(p_out, edges, evidence, clean)
-    variance = (mean_features * noise_std) ** 2 + 1.0 - mean_features**2
+    evidence = (model.mean_structure * model.edges - 0.5 * model.mean_structure**2) / sigma_sq
+    inside, edge_inside = _pair(model.p_in, model.edges, evidence, clean)
+    across, edge_across = _pair(model.p_out, model.edges, evidence, clean)
+    mean = model.mean_features
+    variance = (mean * model.noise_std) ** 2 + 1.0 - mean**2
     # z and −z agree on which pairs are alike, so half of the labellings serve, each with both signs.
-    tilt = labels @ x * (mean_features * mu / variance)
-    log_weight = same @ (inside - across) + jnp.abs(tilt) + jnp.log1p(jnp.exp(-2 * jnp.abs(tilt)))
-    weight = jax.nn.softmax(log_weight)
-    label_mean = (weight * jnp.tanh(tilt)) @ labels
+    tilt = labels @ model.x * (mean * model.mu / variance)
+    log_features = jnp.logaddexp(tilt, -tilt) - jnp.log(2.0)
+    structure = same @ (inside - across)
+    return _Posterior(tilt, log_features, structure, variance, sigma_sq, edge_inside, edge_across)
+
+
+@jax.jit
+def _score(*arguments: Float[Array, "..."]) -> tuple[Float[Array, " n"], Float[Array, " pairs"]]:
+    model = _Model(*arguments)
+    labels, same = _labellings(len(model.x))
+    seen = _posterior(model)
+    weight = jax.nn.softmax(seen.log_features + seen.log_structure)
+    label_mean = (weight * jnp.tanh(seen.tilt)) @ labels
     alike = weight @ same
-    edge_mean = alike * edge_inside + (1.0 - alike) * edge_across
-    score_x = (mean_features * mu * label_mean - x) / variance
-    score_edges = (mean_structure * edge_mean - edges) / sigma_sq
+    edge_mean = alike * seen.edge_inside + (1.0 - alike) * seen.edge_across
+    score_x = (model.mean_features * model.mu * label_mean - model.x) / seen.variance
+    score_edges = (model.mean_structure * edge_mean - model.edges) / seen.sigma_sq
     return (
-        jnp.where(mean_features >= 1.0, 0.0, score_x),
-        jnp.where(clean, 0.0, score_edges),
+        jnp.where(model.mean_features >= 1.0, 0.0, score_x),
+        jnp.where(model.mean_structure >= 1.0, 0.0, score_edges),
     )
+
+
+@jax.jit
+def _information(*arguments: Float[Array, "..."]) -> Float[Array, ""]:
+    seen = _posterior(_Model(*arguments))
+    both, features, structure = (
+        jax.scipy.special.logsumexp(part)
+        for part in (
+            seen.log_features + seen.log_structure,
+            seen.log_features,
+            seen.log_structure,
+        )
+    )
+    return both - features - structure + jnp.log(float(len(seen.tilt)))
 
 
 def _pair(

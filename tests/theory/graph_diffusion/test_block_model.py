@@ -1,4 +1,4 @@
-"""Exact score of the block model: derivatives of an enumerated density, limits, and both signs of labels."""
+"""Exact score of the block model: derivatives of an enumerated density, limits, symmetries."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from boundlab.theory.graph_diffusion import sbm_joint_score
+from boundlab.theory.graph_diffusion import sbm_information_density, sbm_joint_score
 
 NODES = 4
 MODEL = {"p_in": 0.7, "p_out": 0.1, "mu": 1.0, "noise_std": 0.5}
@@ -22,7 +22,7 @@ def point() -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_density(x, edges, mean_features, mean_structure, p_in, p_out, mu, noise_std):
-    """log Σ_z N(x; m_X μz, v) Π [p N(a; m_A, σ²) + (1 − p) N(a; 0, σ²)], or Bernoulli of clean edges."""
+    """Log of Σ_z N(x; m_X μz, v) Π [p N(a; m_A, σ²) + (1 − p) N(a; 0, σ²)], or of clean edges."""
     v = (mean_features * noise_std) ** 2 + 1 - mean_features**2
     terms = []
     for labels in itertools.product((-1.0, 1.0), repeat=NODES):
@@ -70,7 +70,20 @@ def test_without_a_partner_features_are_independent(point):
     np.testing.assert_allclose(score_edges, -edges, rtol=1e-12)
 
 
-def test_scores_have_mean_zero_and_commute_with_relabelling(point):
+@pytest.mark.parametrize(("mean_x", "mean_a"), [(0.8, 0.6), (0.8, 1.0), (1.0, 0.6)])
+def test_information_by_three_enumerated_densities(point, mean_x, mean_a):
+    """The density of a block alone is that of the pair with the partner at pure noise, over its own."""
+    x, edges = point
+    edges = (edges > 0.0).astype(np.float64) if mean_a == 1.0 else edges
+    both = log_density(x, edges, mean_x, mean_a, **MODEL)
+    blank = log_density(x, edges, mean_x, 0.0, **MODEL) + np.sum(edges**2) / 2
+    other = log_density(x, edges, 0.0, mean_a, **MODEL) + np.sum(x**2) / 2
+    expected = both - blank - other + NODES * np.log(2)
+    found = sbm_information_density(x, edges, mean_x, mean_a, **MODEL)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_scores_commute_with_relabelling(point):
     """Nodes in another order give the scores in that order."""
     x, edges = point
     order = np.array([2, 0, 3, 1])
@@ -164,3 +177,5 @@ def test_bad_input_is_named(as_users_call, change, named):
     } | change
     with pytest.raises(ValueError, match=f"^{named}:"):
         sbm_joint_score(**arguments)
+    with pytest.raises(ValueError, match=f"^{named}:"):
+        sbm_information_density(**arguments)

@@ -1,5 +1,7 @@
 """The drift that couples the blocks: laws by matrix exponentials, the bound by quadrature."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -44,7 +46,7 @@ def test_sampler_by_matrix_exponentials(problem):
     covariance, coupling = problem[0], 0.7 * problem[1]
     times = np.array([2.0, 1.2, 0.5, 0.1])
     expected = np.eye(5)
-    for tau, t in zip(times[:-1], times[1:], strict=True):
+    for tau, t in pairwise(times):
         grown = scipy.linalg.expm(drift(coupling) * (tau - t))
         step = grown - 2 * (grown - np.eye(5)) @ np.linalg.inv(noised(covariance, coupling, tau))
         expected = step @ expected @ step.T + grown @ grown - np.eye(5)
@@ -58,7 +60,7 @@ def test_bound_by_adaptive_quadrature(problem):
     covariance, coupling = problem[0], 0.7 * problem[1]
     times, rates = np.array([2.0, 1.2, 0.5, 0.1]), drift(coupling)
     expected = 0.0
-    for tau, t in zip(times[:-1], times[1:], strict=True):
+    for tau, t in pairwise(times):
         old = np.linalg.inv(noised(covariance, coupling, tau))
 
         def cost(at, old=old, tau=tau):
@@ -101,5 +103,5 @@ def test_bad_input_is_named(as_users_call, change, named):
     for function in (coupled_drift_reverse, coupled_drift_bound):
         with pytest.raises(ValueError, match=f"^{named}:"):
             function(**arguments)
-    with pytest.raises(ValueError, match="^t:"):
+    with pytest.raises(ValueError, match=r"^t:"):
         coupled_drift_covariance(np.eye(2), [[0.5]], -1.0)

@@ -1,4 +1,6 @@
-"""Coupled Gaussian systems: recursions by explicit step maps, bounds by quadrature, by hand and by decay."""
+"""Coupled Gaussian systems: recursions by explicit maps, bounds by quadrature and by hand."""
+
+from itertools import pairwise
 
 import jax
 import numpy as np
@@ -40,7 +42,7 @@ def by_hand(covariance: np.ndarray, times: np.ndarray, order: str, marginal: boo
     size = len(covariance)
     block = np.arange(size) >= DIM
     root = np.eye(size)  # output = root @ noises
-    for tau, t in zip(times[:-1], times[1:], strict=True):
+    for tau, t in pairwise(times):
         total, step = noise(tau)[block.astype(int)], (noise(tau) - noise(t))[block.astype(int)]
         mean = np.diag(np.exp(-total / 2))
         spread = mean @ covariance @ mean + np.eye(size) - mean @ mean
@@ -106,14 +108,14 @@ def test_marginal_scores_cost_the_mutual_information(covariance):
 
 @pytest.mark.parametrize("kind", ["uniform", "geometric"])
 def test_discretization_sums_to_its_closed_form(covariance, kind):
-    """de Bruijn: the integrals of both blocks together are a difference of entropies."""
+    """De Bruijn: the integrals of both blocks together are a difference of entropies."""
     grids = {"uniform": np.linspace(1.0, 1e-3, 41), "geometric": np.geomspace(1.0, 1e-5, 41)}
     times = grids[kind]
     spread = [noised_covariance(covariance, DIM, SCHEDULES, t) for t in (times[0], times[-1])]
     first, last = (np.linalg.slogdet(np.asarray(matrix))[1] for matrix in spread)
     total = noise(times[0]) - noise(times[-1])
     expected = 0.5 * (first - last) + 0.5 * (6 * total[0] + 8 * total[1])
-    for tau, t in zip(times[:-1], times[1:], strict=True):
+    for tau, t in pairwise(times):
         step = noise(tau) - noise(t)
         fisher = np.array(block_fisher(covariance, DIM, SCHEDULES, tau))
         expected -= 0.5 * np.sum(fisher * (4 * (1 - np.exp(-step / 2)) - step))
@@ -125,7 +127,7 @@ def test_terms_by_adaptive_quadrature(covariance):
     """Each block's term from the second moments of the two scores, with the law's cross-moments."""
     times = np.array([0.8, 0.5, 0.1])
     expected = np.zeros(2)
-    for tau, t in zip(times[:-1], times[1:], strict=True):
+    for tau, t in pairwise(times):
         old = np.linalg.inv(np.asarray(noised_covariance(covariance, DIM, SCHEDULES, tau)))
 
         def gap(at, block, old=old, tau=tau):
@@ -299,13 +301,13 @@ def test_bad_input_is_named(as_users_call, change, named):
 
 
 def test_other_bad_input_is_named(as_users_call):
-    with pytest.raises(ValueError, match="^t:"):
+    with pytest.raises(ValueError, match=r"^t:"):
         block_fisher(np.eye(2), 1, OU, -0.1)
-    with pytest.raises(ValueError, match="^error_structure:"):
+    with pytest.raises(ValueError, match=r"^error_structure:"):
         system_bound_with_score_error(np.eye(2), 1, OU, [1.0, 0.5, 0.1], 0.1, [0.1, 0.1, 0.1])
-    with pytest.raises(ValueError, match="^error_features:"):
+    with pytest.raises(ValueError, match=r"^error_features:"):
         system_bound_with_score_error(np.eye(2), 1, OU, [1.0, 0.1], -0.1, 0.1)
-    with pytest.raises(ValueError, match="^block:"):
+    with pytest.raises(ValueError, match=r"^block:"):
         conditional_modes(np.eye(2), 1, "edges")
-    with pytest.raises(ValueError, match="^covariance:"):
+    with pytest.raises(ValueError, match=r"^covariance:"):
         covariance_kl(np.eye(2), np.eye(3))

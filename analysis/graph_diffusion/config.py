@@ -21,6 +21,17 @@ class Config:
     topology_seeds: int = 512
     """Runs of the sampler behind every simulated variance."""
 
+    coupling_steps: tuple[int, ...] = (10, 25, 50, 100, 200, 400)
+    """Numbers of steps N of the coupled sampler whose exact error is shown."""
+    coupling_fine_steps: int = 4000
+    """Steps of the grid on which marginal scores are held against the mutual information."""
+    coupling_drift_steps: int = 40
+    """Steps of the sampler whose drift couples the blocks."""
+    coupling_seeds: int = 256
+    """Runs of the coupled sampler behind every simulated variance."""
+    coupling_draws: int = 256
+    """Samples of each run."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -31,6 +42,10 @@ class Config:
         for name in ("topology_draws", "topology_seeds", "topology_steps"):
             check_integer(name, getattr(self, name), 2)
         check_integer("topology_features", self.topology_features, 10)
+        for steps in self.coupling_steps:
+            check_integer("coupling_steps", steps, 1)
+        for name in ("fine_steps", "drift_steps", "seeds", "draws"):
+            check_integer(f"coupling_{name}", getattr(self, f"coupling_{name}"), 2)
 
 
 PRESETS = {
@@ -39,6 +54,8 @@ PRESETS = {
         topology_draws=16,
         topology_seeds=64,
         topology_steps=40,
+        coupling_steps=(25, 100),
+        coupling_seeds=128,
     ),
     "quick": Config(),
     "paper": Config(
@@ -46,5 +63,8 @@ PRESETS = {
         topology_steps=200,
         topology_draws=256,
         topology_seeds=4096,
+        coupling_steps=(10, 25, 50, 100, 200, 400, 800, 1600),
+        coupling_fine_steps=16000,
+        coupling_seeds=2048,
     ),
 }

@@ -13,6 +13,16 @@ from boundlab.theory.graph_diffusion.coupled_drift import (
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_reverse as coupled_drift_reverse,
 )
+from boundlab.theory.graph_diffusion.graph_benchmarks import expected_distinct as expected_distinct
+from boundlab.theory.graph_diffusion.graph_benchmarks import (
+    expected_duplicates as expected_duplicates,
+)
+from boundlab.theory.graph_diffusion.graph_benchmarks import (
+    expected_mmd_squared as expected_mmd_squared,
+)
+from boundlab.theory.graph_diffusion.graph_benchmarks import (
+    shared_community_law as shared_community_law,
+)
 from boundlab.theory.graph_diffusion.system_bounds import system_bound as system_bound
 from boundlab.theory.graph_diffusion.system_bounds import (
     system_bound_with_score_error as system_bound_with_score_error,

@@ -32,6 +32,13 @@ class Config:
     coupling_draws: int = 256
     """Samples of each run."""
 
+    metrics_draws: int = 400
+    """Times that the benchmark's set of 100 graphs is drawn anew, to count repeats in it."""
+    metrics_pool: int = 240
+    """Graphs of each law, from which the samples to compare are drawn."""
+    metrics_seeds: int = 512
+    """Runs behind every mean discrepancy, each of 16 pairs of samples."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -46,6 +53,9 @@ class Config:
             check_integer("coupling_steps", steps, 1)
         for name in ("fine_steps", "drift_steps", "seeds", "draws"):
             check_integer(f"coupling_{name}", getattr(self, f"coupling_{name}"), 2)
+        for name in ("metrics_draws", "metrics_seeds"):
+            check_integer(name, getattr(self, name), 2)
+        check_integer("metrics_pool", self.metrics_pool, 40)
 
 
 PRESETS = {
@@ -56,6 +66,9 @@ PRESETS = {
         topology_steps=40,
         coupling_steps=(25, 100),
         coupling_seeds=128,
+        metrics_draws=64,
+        metrics_pool=120,
+        metrics_seeds=128,
     ),
     "quick": Config(),
     "paper": Config(
@@ -66,5 +79,8 @@ PRESETS = {
         coupling_steps=(10, 25, 50, 100, 200, 400, 800, 1600),
         coupling_fine_steps=16000,
         coupling_seeds=2048,
+        metrics_draws=4000,
+        metrics_pool=1000,
+        metrics_seeds=4096,
     ),
 }

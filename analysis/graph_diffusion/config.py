@@ -79,8 +79,8 @@ PRESETS = {
         coupling_steps=(10, 25, 50, 100, 200, 400, 800, 1600),
         coupling_fine_steps=16000,
         coupling_seeds=2048,
-        metrics_draws=4000,
-        metrics_pool=1000,
+        metrics_draws=1000,
+        metrics_pool=400,
         metrics_seeds=4096,
     ),
 }

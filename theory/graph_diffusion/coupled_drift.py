@@ -77,22 +77,7 @@ def coupled_drift_reverse(covariance: Any, coupling: Any, times: Numbers) -> Flo
     Source: derived, docs/graph_diffusion.md#coupled-drift.
 
     """
-    drift, grid = _drift_of(covariance, coupling), times_of(times)
-
-    def step(
-        variance: Float[Array, "d d"], pair: tuple[Float[Array, ""], Float[Array, ""]]
-    ) -> tuple[Float[Array, "d d"], None]:
-        tau, t = pair
-        grown = drift.rates * (tau - t)
-        gain = 2 * jnp.expm1(grown)[:, None] * jnp.linalg.inv(_noised(drift, tau))
-        moved = jnp.diag(jnp.exp(grown)) - gain
-        variance = moved @ variance @ moved.T + jnp.diag(jnp.expm1(2 * grown))
-        return (variance + variance.T) / 2, None
-
-    start = jnp.eye(len(drift.rates), dtype=jnp.float64)
-    variance = jax.lax.scan(step, start, (grid[:-1], grid[1:]))[0]
-    whole = drift.vectors @ variance @ drift.vectors.T
-    return (whole + whole.T) / 2
+    return _reverse(_drift_of(covariance, coupling), times_of(times))
 
 
 @float64
@@ -120,8 +105,29 @@ def coupled_drift_bound(
     Source: derived, docs/graph_diffusion.md#coupled-drift.
 
     """
-    drift, grid = _drift_of(covariance, coupling), times_of(times)
+    return _bound(_drift_of(covariance, coupling), times_of(times))
 
+
+@jax.jit
+def _reverse(drift: _Drift, grid: Float[Array, " steps_1"]) -> Float[Array, "d d"]:
+    def step(
+        variance: Float[Array, "d d"], pair: tuple[Float[Array, ""], Float[Array, ""]]
+    ) -> tuple[Float[Array, "d d"], None]:
+        tau, t = pair
+        grown = drift.rates * (tau - t)
+        gain = 2 * jnp.expm1(grown)[:, None] * jnp.linalg.inv(_noised(drift, tau))
+        moved = jnp.diag(jnp.exp(grown)) - gain
+        variance = moved @ variance @ moved.T + jnp.diag(jnp.expm1(2 * grown))
+        return (variance + variance.T) / 2, None
+
+    start = jnp.eye(len(drift.rates), dtype=jnp.float64)
+    variance = jax.lax.scan(step, start, (grid[:-1], grid[1:]))[0]
+    whole = drift.vectors @ variance @ drift.vectors.T
+    return (whole + whole.T) / 2
+
+
+@jax.jit
+def _bound(drift: _Drift, grid: Float[Array, " steps_1"]) -> dict[str, Float[Array, ""]]:
     def frozen(tau: Float[Array, ""], t: Float[Array, ""]) -> Float[Array, ""]:
         decayed = drift.rates * (tau - t)
         weight = decayed + 2 * jnp.expm1(-decayed)

@@ -49,7 +49,8 @@ def joint_reverse(
         dim_features: How many coordinates are features, from 1 to d − 1.
         schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0 in the time of `times`.
         times: (N + 1,) strictly decreasing from the horizon to the early stop, ≥ 0. May be traced,
-            as S and the schedules may.
+            as S and the schedules may; a traced grid may end in repetitions of its last time, which
+            change nothing.
         scores: `joint`, of the pair; `marginal`, each block's score of its own law.
         order: `jacobi`: both blocks step from the old pair. `gauss_seidel`: the features step first and
             the structure's score, still at τ, sees the new features.

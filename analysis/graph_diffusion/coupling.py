@@ -30,7 +30,7 @@ from boundlab.models import samplers, sde
 from boundlab.theory import graph_diffusion as theory
 
 ORDERS = ("jacobi", "gauss_seidel")
-STRENGTHS = np.array([0.25, 0.5, 0.75, 1.0])
+STRENGTHS = np.linspace(0.1, 1.0, 10)
 DRIFTS = np.array([0.0, 0.3, 0.6, 0.9])
 # Times at which the forward process with a coupled drift is looked at.
 HORIZONS = np.linspace(0.5, 6.0, 12)

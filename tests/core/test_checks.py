@@ -121,7 +121,7 @@ def test_choices_and_integers():
         np.array(True),
         jnp.asarray(True),
         np.bool(True),
-        np.timedelta64(2),
+        np.timedelta64(2, "s"),
         jax.random.key(0),
     )
     for bad in (True, 1.0, "1", None, 4, -1, np.array(4), jnp.asarray(-1), *arrays, *others):

@@ -34,7 +34,7 @@ def prepare(
     grid = _times(times)
     if from_prior:
         for name, sde in sdes.items():
-            _warn_of_short_schedule(name, sde, grid)
+            _warn_of_short_schedule(name, sde, times)
     dtype = grid.dtype if dtype is None else jnp.dtype(dtype)
     if not jnp.issubdtype(dtype, jnp.floating):
         raise fail("dtype", dtype, "a floating-point type")
@@ -59,11 +59,12 @@ def _times(times: Any) -> jax.Array:
     return grid
 
 
-def _warn_of_short_schedule(name: str, sde: Any, grid: jax.Array) -> None:
+def _warn_of_short_schedule(name: str, sde: Any, times: Any) -> None:
     """Warn if the noised law at the horizon may be far from N(0, I)."""
-    if not isinstance(sde, VP | OU) or is_traced(grid, sde):
+    if not isinstance(sde, VP | OU) or is_traced(times, sde):
         return
-    noise = float(sde.integrated_rate(grid[0]))
+    with jax.ensure_compile_time_eval():  # inside a jit, too, concrete numbers can be read
+        noise = float(sde.integrated_rate(np.asarray(times)[0]))
     bias = -0.5 * np.log(-np.expm1(-noise)) if noise > 0 else np.inf
     if bias > START_LIMIT:
         warnings.warn(

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from boundlab.models.sde import VE, SubVP
+from boundlab.typing import Scalar
 
 SCHEMES = (
     "exponential_integrator",
@@ -116,7 +117,7 @@ class Langevin(NamedTuple):
 
 
 def langevin_step(
-    x: jax.Array, score: jax.Array, noise: jax.Array, alpha: jax.Array, corrector: Langevin
+    x: jax.Array, score: jax.Array, noise: jax.Array, alpha: Scalar, corrector: Langevin
 ) -> jax.Array:
     """One step of the corrector on a batch along the first axis."""
     size, strength = _mean_norm(score), _mean_norm(noise)

@@ -13,6 +13,24 @@ from boundlab.theory.graph_diffusion.coupled_drift import (
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_reverse as coupled_drift_reverse,
 )
+from boundlab.theory.graph_diffusion.edge_density import (
+    edge_sampling_errors as edge_sampling_errors,
+)
+from boundlab.theory.graph_diffusion.edge_density import (
+    propagate_edge_density as propagate_edge_density,
+)
+from boundlab.theory.graph_diffusion.edges import bernoulli_graph_totals as bernoulli_graph_totals
+from boundlab.theory.graph_diffusion.edges import edge_chi_squared as edge_chi_squared
+from boundlab.theory.graph_diffusion.edges import edge_entropy as edge_entropy
+from boundlab.theory.graph_diffusion.edges import edge_fisher as edge_fisher
+from boundlab.theory.graph_diffusion.edges import edge_initialization_kl as edge_initialization_kl
+from boundlab.theory.graph_diffusion.edges import edge_log_density as edge_log_density
+from boundlab.theory.graph_diffusion.edges import edge_mmse as edge_mmse
+from boundlab.theory.graph_diffusion.edges import edge_posterior as edge_posterior
+from boundlab.theory.graph_diffusion.edges import (
+    edge_probability_after_sampling as edge_probability_after_sampling,
+)
+from boundlab.theory.graph_diffusion.edges import edge_score as edge_score
 from boundlab.theory.graph_diffusion.graph_benchmarks import expected_distinct as expected_distinct
 from boundlab.theory.graph_diffusion.graph_benchmarks import (
     expected_duplicates as expected_duplicates,
@@ -31,8 +49,8 @@ from boundlab.theory.graph_diffusion.systems import block_fisher as block_fisher
 from boundlab.theory.graph_diffusion.systems import (
     canonical_correlations as canonical_correlations,
 )
-from boundlab.theory.graph_diffusion.systems import conditional_modes as conditional_modes
 from boundlab.theory.graph_diffusion.systems import covariance_kl as covariance_kl
 from boundlab.theory.graph_diffusion.systems import joint_reverse as joint_reverse
 from boundlab.theory.graph_diffusion.systems import mutual_information as mutual_information
 from boundlab.theory.graph_diffusion.systems import noised_covariance as noised_covariance
+from boundlab.theory.graph_diffusion.systems import two_stage_reverse as two_stage_reverse

@@ -29,6 +29,13 @@ class System(NamedTuple):
         same = self.features[:, None] == self.features[None, :]
         return same.astype(np.float64)
 
+    @property
+    def prior(self) -> Float[Array, "d d"]:
+        """Covariance of the sampler's start: I, and that of the data in a block that is given."""
+        given = jnp.max(self.slopes, axis=1) == 0.0
+        data = self.covariance * self.own_block
+        return jnp.where(given[:, None], data, jnp.eye(len(data), dtype=data.dtype))
+
 
 def system_of(covariance: Any, dim_features: Any, schedules: Any) -> System:
     """The three arguments, checked and in float64."""
@@ -38,8 +45,8 @@ def system_of(covariance: Any, dim_features: Any, schedules: Any) -> System:
     )
     check_shape("schedules", schedules, (2, 2), "(β₀, β₁) of features and of structure")
     check_number("schedules", schedules, 0)
-    if not is_traced(schedules) and not (np.asarray(schedules).max(axis=1) > 0).all():
-        raise fail("schedules", schedules, "a positive rate in each block")
+    if not is_traced(schedules) and not np.asarray(schedules).max() > 0:
+        raise fail("schedules", schedules, "a positive rate in one block at least")
     rates = jnp.asarray(schedules, jnp.float64)
     features = (np.arange(len(matrix)) < size).astype(np.float64)
     return System(matrix, features, rates[np.where(features, 0, 1)])

@@ -34,7 +34,8 @@ def system_bound(
 ) -> dict[str, Float[Array, ""]]:
     """Bound on the KL of the coupled sampler with exact joint scores, as its three terms.
 
-    initialization = KL(q_T ‖ N(0, I)); the term of block b is
+    initialization = KL(q_T ‖ N(0, I)), of a given block's partner the mean over the given block; the
+    term of block b is
     ½ Σ_k ∫ β_b [J_b(t) − (2e^{−B/2} − 1) J_b(τ)] dt, by the contraction identity, which needs no
     moments across times. Quadrature over each step, 20 nodes in a time stretched towards 0 by the least
     eigenvalue of S.
@@ -42,7 +43,8 @@ def system_bound(
     Args:
         covariance: S (d, d) of the data, positive definite, features first.
         dim_features: How many coordinates are features, from 1 to d − 1.
-        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0.
+        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0; (0, 0) for a given block,
+            whose term is 0.
         times: (N + 1,) strictly decreasing, ≥ 0. All but `dim_features` may be traced.
 
     Returns:
@@ -56,10 +58,10 @@ def system_bound(
     """
     system, grid = system_of(covariance, dim_features, schedules), times_of(times)
     start = jnp.zeros((), jnp.float64)
-    prior = noised(system.covariance, integrated_beta(system.slopes, start, grid[0]))
+    noisy = noised(system.covariance, integrated_beta(system.slopes, start, grid[0]))
     per_coordinate = _discretization(system.covariance, system.slopes, grid)
     return {
-        "initialization": covariance_kl(prior, jnp.eye(len(prior), dtype=prior.dtype)),
+        "initialization": covariance_kl(noisy, system.prior),
         "features": jnp.sum(per_coordinate * system.features),
         "structure": jnp.sum(per_coordinate * (1.0 - system.features)),
     }
@@ -85,7 +87,8 @@ def system_bound_with_score_error(
     Args:
         covariance: S (d, d) of the data, positive definite, features first.
         dim_features: How many coordinates are features, from 1 to d − 1.
-        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0.
+        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0; (0, 0) for a given block,
+            whose term is 0.
         times: (N + 1,) strictly decreasing, ≥ 0.
         error_features: ε_X² at times[:−1], where scores are evaluated: (N,), or one number ≥ 0.
         error_structure: ε_A², likewise.

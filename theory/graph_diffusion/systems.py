@@ -2,7 +2,8 @@
 
 The data are N(0, S); block b has its own rate β_b(t) = β₀ + (β₁ − β₀)t and forward process
 dZ_b = −½β_b Z_b dt + √β_b dW_b, so that B_b(s, t) = ∫_s^t β_b and S_t = M S M + I − M² with
-M = diag(e^{−B_b/2}). The joint score is −S_t⁻¹z; a marginal score sees its own block alone.
+M = diag(e^{−B_b/2}). The joint score is −S_t⁻¹z; a marginal score sees its own block alone. A block whose
+rates are (0, 0) is never noised: it is given, clean, and the other is generated conditionally on it.
 """
 
 import functools
@@ -10,10 +11,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_integer, check_number, check_shape
-from boundlab.precision import float64
+from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
+from boundlab.precision import float64, is_traced
 from boundlab.theory.graph_diffusion._system_arguments import (
     System,
     integrated_beta,
@@ -26,7 +28,6 @@ from boundlab.typing import Count, Numbers, Scalar
 
 SCORES = ("joint", "marginal")
 ORDERS = ("jacobi", "gauss_seidel")
-BLOCKS = ("features", "structure")
 
 
 @float64
@@ -42,12 +43,15 @@ def joint_reverse(
 
     Started from N(0, I); a step from τ down to t takes block b to
     e^{B_b/2} z_b + 2(e^{B_b/2} − 1) s_b(τ, z) + N(0, e^{B_b} − 1), B_b = B_b(t, τ): the exponential
-    integrator. The law stays Gaussian with mean zero.
+    integrator. The law stays Gaussian with mean zero. A block with rates (0, 0) starts, and stays, at the
+    law of the data: V is then the law of (given block, other block sampled given it), and its KL the
+    mean over the given block of the conditional KL.
 
     Args:
         covariance: S (d, d) of the data, positive definite, features first.
         dim_features: How many coordinates are features, from 1 to d − 1.
-        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0 in the time of `times`.
+        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), rates ≥ 0 in the time of `times`;
+            (0, 0) for at most one block, which is then given.
         times: (N + 1,) strictly decreasing from the horizon to the early stop, ≥ 0. May be traced,
             as S and the schedules may; a traced grid may end in repetitions of its last time, which
             change nothing.
@@ -70,12 +74,13 @@ def joint_reverse(
     seen = system.covariance
     if scores == "marginal":
         seen = seen * system.own_block
-    return _reverse(seen, system.features, system.slopes, grid, order == "jacobi")
+    return _reverse(seen, system.prior, system.features, system.slopes, grid, order == "jacobi")
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@functools.partial(jax.jit, static_argnums=5)
 def _reverse(
     seen: Float[Array, "d d"],
+    prior: Float[Array, "d d"],
     features: Float[Array, " d"],
     slopes: Float[Array, "d 2"],
     times: Float[Array, " steps_1"],
@@ -97,7 +102,7 @@ def _reverse(
             variance = step_map @ variance @ step_map.T + jnp.diag(block * jnp.expm1(beta))
         return (variance + variance.T) / 2, None
 
-    return jax.lax.scan(step, identity, (times[:-1], times[1:]))[0]
+    return jax.lax.scan(step, prior, (times[:-1], times[1:]))[0]
 
 
 @float64
@@ -232,23 +237,22 @@ def covariance_kl(covariance_target: Any, covariance: Any) -> Float[Array, ""]:
 
 
 @float64
-def conditional_modes(
-    covariance: Any, dim_features: Count, block: str
-) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
-    """Law of one block given the other, clean: eigenvalues of its covariance, and its mean's size.
+def two_stage_reverse(
+    covariance: Any, dim_features: Count, schedules: Any, times: Numbers
+) -> Float[Array, "d d"]:
+    """Covariance of two samplers one after the other: the structure alone, then features given it.
 
-    X | A ~ N(WA, S_XX − W S_AX), W = S_XA S_AA⁻¹. Under one schedule the block's sampler acts on the
-    eigenvectors u_i of that covariance apart. KL and bounds of Gaussians are linear in the squared
-    mean, so that a mean of size (E⟨u_i, WA⟩²)^{1/2} in mode i gives their average over the partner.
+    The first has the structure's marginal score and stops at A_δ; the second, the score of features
+    conditionally on that A_δ. The errors add up: KL = KL_A + E KL_{X|A}, the mean over the true A_δ.
 
     Args:
-        covariance: S (d, d) of the pair, features first.
-        dim_features: How many coordinates are features.
-        block: `features` (given the structure) or `structure` (given the features).
+        covariance: S (d, d) of the data, positive definite, features first.
+        dim_features: How many coordinates are features, from 1 to d − 1.
+        schedules: ((β₀, β₁) of features, (β₀, β₁) of structure), neither (0, 0).
+        times: (N + 1,) strictly decreasing, ≥ 0, of both samplers.
 
     Returns:
-        (eigenvalues, root mean squares of the mean), both (d_b,), for `reverse_moments` and the bounds
-        that go with it (OU time t = B_b/2).
+        V (d, d), to be held against S at times[−1].
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -256,18 +260,21 @@ def conditional_modes(
     Source: derived, docs/graph_diffusion.md#paradigms.
 
     """
-    matrix = positive_definite("covariance", covariance)
-    size = check_integer("dim_features", dim_features, 1, len(matrix) - 1)
-    check_choice("block", block, BLOCKS)
-    if block == "structure":
-        order = jnp.roll(jnp.arange(len(matrix)), -size)
-        matrix, size = matrix[order[:, None], order[None, :]], len(matrix) - size
-    cross = matrix[:size, size:]
-    explained = cross @ jnp.linalg.solve(matrix[size:, size:], cross.T)
-    left = matrix[:size, :size] - explained
-    values, vectors = jnp.linalg.eigh((left + left.T) / 2)
-    squares = jnp.sum(vectors * (explained @ vectors), axis=0)
-    return values, jnp.sqrt(jnp.maximum(squares, 0.0))  # ≥ 0 but for rounding
+    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    if not is_traced(schedules) and not (np.asarray(schedules).max(axis=1) > 0).all():
+        raise fail("schedules", schedules, "a positive rate in each block")
+    size = int(np.sum(system.features))
+    alone = joint_reverse(system.covariance, size, schedules, grid, "marginal")[size:, size:]
+    rates = jnp.asarray(schedules, jnp.float64)
+    clean = jnp.zeros(2, jnp.float64)
+    pair = noised_covariance(system.covariance, size, jnp.stack([clean, rates[1]]), grid[-1])
+    given = joint_reverse(pair, size, jnp.stack([rates[0], clean]), grid)
+    # Features depend on the given structure linearly, whatever law it has.
+    slope = jnp.linalg.solve(given[size:, size:], given[size:, :size]).T
+    change = alone - given[size:, size:]
+    cross = slope @ change
+    moved = jnp.block([[cross @ slope.T, cross], [cross.T, change]])
+    return given + moved
 
 
 def _time_of(t: Scalar) -> Float[Array, ""]:

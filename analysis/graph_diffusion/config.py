@@ -32,12 +32,12 @@ class Config:
     coupling_draws: int = 256
     """Samples of each run."""
 
-    metrics_draws: int = 400
+    metrics_draws: int = 800
     """Times that the benchmark's set of 100 graphs is drawn anew, to count repeats in it."""
     metrics_pool: int = 240
     """Graphs of each law, from which the samples to compare are drawn."""
-    metrics_seeds: int = 512
-    """Runs behind every mean discrepancy, each of 16 pairs of samples."""
+    metrics_seeds: int = 1536
+    """Runs behind every mean discrepancy; each splits the pool into pairs of disjoint samples."""
 
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
@@ -68,7 +68,7 @@ PRESETS = {
         coupling_seeds=128,
         metrics_draws=64,
         metrics_pool=120,
-        metrics_seeds=128,
+        metrics_seeds=256,
     ),
     "quick": Config(),
     "paper": Config(

@@ -88,34 +88,31 @@ def sample(
     shape = checked_shape(shape)
     draw = jax.random.normal if draw is None else draw
     check_score(score, (shape,), dtype, lambda x, t: (score(x, t),))
-    if start is None:
-        state = draw(jax.random.fold_in(key, 0), shape, dtype)
-    else:
-        state = checked_start("start", start, shape, dtype)
-    (table,) = steps
+    if start is not None:
+        start = checked_start("start", start, shape, dtype)
 
     def evaluate(x: jax.Array, t: jax.Array) -> jax.Array:
         return jnp.asarray(score(x, t)).astype(dtype)
 
-    def step(x: jax.Array, inputs: tuple[Coefficients, jax.Array]) -> tuple[jax.Array, None]:
-        at, k = inputs
-        shared = None
+    def step(x: jax.Array, inputs: Any) -> tuple[jax.Array, None]:
+        (at,), k = inputs
+        shared: jax.Array | None = None
         for i in range(0 if corrector is None else corrector.num_steps):
             s = evaluate(x, at.time)
             shared = s if shared is None else shared
             noise = draw(_corrector_key(key, k, i), shape, dtype)
             x = langevin_step(x, s, noise, at.alpha, corrector)
-        reuse = scheme == "symmetric_splitting" and shared is not None
-        s = shared if reuse else evaluate(x, at.time)
-        x = at.linear * x + at.score * s
+        if scheme != "symmetric_splitting" or shared is None:
+            shared = evaluate(x, at.time)
+        x = at.linear * x + at.score * shared
         if noisy:
             x = x + at.noise_std * draw(_step_key(key, k), shape, dtype)
         return x, None
 
-    if denoise:
-        table = _denoised(table)
-    ks = jnp.arange(table.time.shape[0], dtype=jnp.int32)
-    result, _ = jax.lax.scan(step, state, (table, ks))
+    def first() -> jax.Array:
+        return draw(_start_key(key), shape, dtype) if start is None else start
+
+    result = _walk(step, first, steps, denoise)
     check_finite(result)
     return result
 
@@ -194,10 +191,8 @@ def sample_graphs(
     present = checked_mask(mask, size[:2])
     draw = graph_noise if draw is None else draw
     check_score(score, shapes, dtype, score)
-    if start is None:
-        state = draw(jax.random.fold_in(key, 0), *size, dtype)
-    else:
-        state = checked_graph_start(start, shapes, dtype)
+    if start is not None:
+        start = checked_graph_start(start, shapes, dtype)
 
     def project(block: int, value: jax.Array) -> jax.Array:
         """Zero outside the nodes; for the adjacency symmetric with zero diagonal, too."""
@@ -247,17 +242,35 @@ def sample_graphs(
         reuse = shared if scheme == "symmetric_splitting" else None
         return sweep(pair, t, advance, reuse)[0], None
 
-    if denoise:
-        steps = tuple(_denoised(table) for table in steps)
-    ks = jnp.arange(steps[0].time.shape[0], dtype=jnp.int32)
-    first = tuple(project(block, value) for block, value in enumerate(state))
-    (x, adjacency), _ = jax.lax.scan(step, first, (steps, ks))
+    def first() -> tuple[jax.Array, ...]:
+        pair = draw(_start_key(key), *size, dtype) if start is None else start
+        return tuple(project(block, value) for block, value in enumerate(pair))
+
+    x, adjacency = _walk(step, first, steps, denoise)
     check_finite((x, adjacency))
     return x, adjacency
 
 
+def _walk(
+    step: Callable[..., Any],
+    first: Callable[[], Any],
+    steps: tuple[Coefficients, ...],
+    denoise: bool,
+) -> Any:
+    """All steps from the start, as one program; the last one without noise if `denoise`."""
+    if denoise:
+        steps = tuple(_denoised(table) for table in steps)
+    ks = jnp.arange(steps[0].time.shape[0], dtype=jnp.int32)
+    with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
+        return jax.jit(lambda inputs: jax.lax.scan(step, first(), inputs)[0])((steps, ks))
+
+
 def _denoised(table: Coefficients) -> Coefficients:
     return table._replace(noise_std=table.noise_std.at[-1].set(0))
+
+
+def _start_key(key: Any) -> Any:
+    return jax.random.fold_in(key, 0)
 
 
 def _step_key(key: Any, k: jax.Array) -> Any:

@@ -39,6 +39,21 @@ class Config:
     metrics_seeds: int = 1536
     """Runs behind every mean discrepancy; each splits the pool into pairs of disjoint samples."""
 
+    paradigms_steps: tuple[int, ...] = (10, 25, 50, 100, 200)
+    """Numbers of steps N at which the three paradigms' errors are shown."""
+    paradigms_nodes: int = 5
+    """Nodes of the block model whose labels are enumerated, at most 10."""
+    paradigms_seeds: int = 256
+    """Repetitions behind each Fisher information of the block model."""
+    paradigms_draws: int = 64
+    """Pairs of features and edges of each repetition."""
+    paradigms_run_steps: int = 300
+    """Steps of the sampler of the block model."""
+    paradigms_runs: int = 128
+    """Runs of that sampler: half of them choose what to compare, the others compare it."""
+    paradigms_run_draws: int = 16
+    """Samples of each run."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -49,6 +64,11 @@ class Config:
         for name in ("topology_draws", "topology_seeds", "topology_steps"):
             check_integer(name, getattr(self, name), 2)
         check_integer("topology_features", self.topology_features, 10)
+        for steps in self.paradigms_steps:
+            check_integer("paradigms_steps", steps, 1)
+        check_integer("paradigms_nodes", self.paradigms_nodes, 3, 10)
+        for name in ("seeds", "draws", "run_steps", "runs", "run_draws"):
+            check_integer(f"paradigms_{name}", getattr(self, f"paradigms_{name}"), 4)
         for steps in self.coupling_steps:
             check_integer("coupling_steps", steps, 1)
         for name in ("fine_steps", "drift_steps", "seeds", "draws"):
@@ -66,6 +86,11 @@ PRESETS = {
         topology_steps=40,
         coupling_steps=(25, 100),
         coupling_seeds=128,
+        paradigms_steps=(25, 100),
+        paradigms_seeds=64,
+        paradigms_run_steps=200,
+        paradigms_runs=128,
+        paradigms_run_draws=8,
         metrics_draws=64,
         metrics_pool=120,
         metrics_seeds=256,
@@ -79,6 +104,11 @@ PRESETS = {
         coupling_steps=(10, 25, 50, 100, 200, 400, 800, 1600),
         coupling_fine_steps=16000,
         coupling_seeds=2048,
+        paradigms_steps=(10, 25, 50, 100, 200, 400, 800),
+        paradigms_nodes=8,
+        paradigms_seeds=1024,
+        paradigms_run_steps=1000,
+        paradigms_runs=512,
         metrics_draws=1000,
         metrics_pool=400,
         metrics_seeds=4096,

@@ -45,8 +45,10 @@ def _labels(name: str, graphs: Any) -> list[tuple[int, bytes]]:
         if len(shape) != 2 or shape[0] != shape[1]:
             raise fail(f"{name}[{place}]", f"shape {shape}", "a square adjacency matrix")
         matrix = np.asarray(graph)
-        if matrix.dtype != bool:
-            check_number(f"{name}[{place}]", matrix)
+        if matrix.dtype.kind not in "bui" and not (
+            matrix.dtype.kind == "f" and np.isfinite(matrix).all()
+        ):
+            check_number(f"{name}[{place}]", matrix)  # says what is wrong
         # Adding 0 makes −0 a 0, which the bytes would tell apart.
-        found.append((len(matrix), (matrix.astype(np.float64) + 0.0).tobytes()))
+        found.append((shape[0], (matrix.astype(np.float64) + 0.0).tobytes()))
     return found

@@ -13,23 +13,30 @@ from boundlab.theory.graph_diffusion.coupled_drift import (
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_reverse as coupled_drift_reverse,
 )
+from boundlab.theory.graph_diffusion.divergences import bretagnolle_huber as bretagnolle_huber
+from boundlab.theory.graph_diffusion.divergences import gaussian_kl as gaussian_kl
+from boundlab.theory.graph_diffusion.divergences import gaussian_w2 as gaussian_w2
+from boundlab.theory.graph_diffusion.divergences import pinsker as pinsker
+from boundlab.theory.graph_diffusion.divergences import w2_early_stop as w2_early_stop
 from boundlab.theory.graph_diffusion.edge_density import (
     edge_sampling_errors as edge_sampling_errors,
 )
 from boundlab.theory.graph_diffusion.edge_density import (
     propagate_edge_density as propagate_edge_density,
 )
+from boundlab.theory.graph_diffusion.edge_starts import edge_chi_squared as edge_chi_squared
+from boundlab.theory.graph_diffusion.edge_starts import (
+    edge_initialization_kl as edge_initialization_kl,
+)
+from boundlab.theory.graph_diffusion.edge_starts import (
+    edge_probability_after_sampling as edge_probability_after_sampling,
+)
 from boundlab.theory.graph_diffusion.edges import bernoulli_graph_totals as bernoulli_graph_totals
-from boundlab.theory.graph_diffusion.edges import edge_chi_squared as edge_chi_squared
 from boundlab.theory.graph_diffusion.edges import edge_entropy as edge_entropy
 from boundlab.theory.graph_diffusion.edges import edge_fisher as edge_fisher
-from boundlab.theory.graph_diffusion.edges import edge_initialization_kl as edge_initialization_kl
 from boundlab.theory.graph_diffusion.edges import edge_log_density as edge_log_density
 from boundlab.theory.graph_diffusion.edges import edge_mmse as edge_mmse
 from boundlab.theory.graph_diffusion.edges import edge_posterior as edge_posterior
-from boundlab.theory.graph_diffusion.edges import (
-    edge_probability_after_sampling as edge_probability_after_sampling,
-)
 from boundlab.theory.graph_diffusion.edges import edge_score as edge_score
 from boundlab.theory.graph_diffusion.graph_benchmarks import expected_distinct as expected_distinct
 from boundlab.theory.graph_diffusion.graph_benchmarks import (
@@ -41,6 +48,14 @@ from boundlab.theory.graph_diffusion.graph_benchmarks import (
 from boundlab.theory.graph_diffusion.graph_benchmarks import (
     shared_community_law as shared_community_law,
 )
+from boundlab.theory.graph_diffusion.grids import time_grid as time_grid
+from boundlab.theory.graph_diffusion.schemes import noised_variance as noised_variance
+from boundlab.theory.graph_diffusion.schemes import (
+    probability_flow_variance as probability_flow_variance,
+)
+from boundlab.theory.graph_diffusion.schemes import reverse_moments as reverse_moments
+from boundlab.theory.graph_diffusion.schemes import reverse_sde_variance as reverse_sde_variance
+from boundlab.theory.graph_diffusion.schemes import step_coefficients as step_coefficients
 from boundlab.theory.graph_diffusion.system_bounds import system_bound as system_bound
 from boundlab.theory.graph_diffusion.system_bounds import (
     system_bound_with_score_error as system_bound_with_score_error,

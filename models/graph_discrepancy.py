@@ -151,8 +151,8 @@ def discrepancy(
 def _squared(
     first: Float[Array, "m k"], other: Float[Array, "n k"], kernel: str, estimator: str
 ) -> Float[Array, ""]:
-    pairs = ((first, first), (other, other), (first, other))
-    return discrepancy(*(_kernel(a, b, kernel) for a, b in pairs), estimator)
+    within = _kernel(first, first, kernel), _kernel(other, other, kernel)
+    return discrepancy(*within, _kernel(first, other, kernel), estimator)
 
 
 @jax.jit(static_argnames=("kernel", "m", "n", "estimator"))

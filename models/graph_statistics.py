@@ -72,12 +72,12 @@ def graph_statistics(adjacency: Any, mask: Any = None) -> GraphStatistics:
         matrix = jnp.asarray(adjacency)
         real = jnp.issubdtype(matrix.dtype, jnp.floating)
         return _statistics(matrix if real else matrix.astype(float), jnp.asarray(nodes))
-    nodes = np.asarray(nodes)
-    if not nodes.any(axis=1).all():
-        raise fail("mask", f"no node in graph {int(np.argmin(nodes.any(axis=1)))}", "at least one")
-    matrix = _checked(np.asarray(adjacency), nodes)
+    known = np.asarray(nodes)
+    if not known.any(axis=1).all():
+        raise fail("mask", f"no node in graph {int(np.argmin(known.any(axis=1)))}", "at least one")
+    matrix = _checked(np.asarray(adjacency), known)
     with x64(), one_blas_thread():
-        return jax.block_until_ready(_statistics(matrix, nodes))
+        return jax.block_until_ready(_statistics(matrix, known))
 
 
 def _checked(adjacency: np.ndarray, nodes: np.ndarray) -> Float[np.ndarray, "m n n"]:

@@ -21,7 +21,7 @@ SKEWED = 0.1
 # at twenty graphs.
 SATURATION = 0.05
 # Where U of 3,000 pairs of samples is known to a few per cent.
-PRECISE = {"kernel": ["clustering", "orbits"], "size": [10, 20]}
+PRECISE: dict[str, Any] = {"kernel": ["clustering", "orbits"], "size": [10, 20]}
 
 
 def _selected(dataset: xr.Dataset, **chosen: Any) -> xr.Dataset:

@@ -76,15 +76,15 @@ def test_block_graphs_have_their_law(key: jax.Array) -> None:
 
 
 def test_community_graphs_have_their_law(key: jax.Array) -> None:
-    batch = community_small(jax.random.fold_in(key, 3), 4000)
+    batch = community_small(jax.random.fold_in(key, 3), 2000)
     _well_formed(batch)
     size = batch.mask.sum(axis=1) // 2
     np.testing.assert_array_equal(batch.mask.sum(axis=1), 2 * size)
     assert (np.sort(batch.mask, axis=1)[:, ::-1] == batch.mask).all()
     # M = 12 … 20 halved: 6, 7, 8 and 9 twice each, 10 once.
     share = np.array([2, 2, 2, 2, 1]) / 9
-    found = np.bincount(size, minlength=11)[6:] / 4000
-    assert np.abs((found - share) / np.sqrt(share * (1 - share) / 4000)).max() < 4.9
+    found = np.bincount(size, minlength=11)[6:] / 2000
+    assert np.abs((found - share) / np.sqrt(share * (1 - share) / 2000)).max() < 4.9
     places = np.arange(20)
     first = places < size[:, None]
     inside = (batch.adjacency * (first[:, :, None] & first[:, None, :])).sum(axis=(1, 2)) / 2
@@ -144,9 +144,6 @@ def test_ego_graphs_are_those_of_networkx() -> None:
     used = sum(np.count_nonzero(graph.features[[v, *whole[v]]], axis=0) for v in centres)
     kept = np.concatenate([ego.features for ego in egos])
     np.testing.assert_array_equal(np.sort(np.count_nonzero(kept, axis=0)), np.sort(used)[-24:])
-    assert len(ego_graphs(planetoid("cora"))) == sum(
-        4 <= d + 1 <= 18 for d in planetoid("cora").degrees()
-    )
     batch = pad_graphs(egos)
     _well_formed(batch)
     assert batch.features.shape == (*batch.mask.shape, 24)

@@ -65,10 +65,12 @@ def test_discrepancy_is_that_of_double_loops(kernel: str) -> None:
     assert 0.02 < pairs[0, 1].min() < pairs[0, 1].max() < 1.0
     v = pairs[0, 0].mean() + pairs[1, 1].mean() - 2 * pairs[0, 1].mean()
     np.testing.assert_allclose(mmd_squared(first, other, kernel), v, atol=1e-9)
-    np.testing.assert_allclose(jax.jit(mmd_squared, static_argnums=2)(first, other, kernel), v)
-    off = [(pairs[i, i].sum() - len(pairs[i, i])) / (s * (s - 1)) for i, s in ((0, 5), (1, 4))]
-    u = sum(off) - 2 * pairs[0, 1].mean()
-    np.testing.assert_allclose(mmd_squared(first, other, kernel, "u"), u, atol=1e-9)
+    if kernel == "orbits":
+        traced = jax.jit(mmd_squared, static_argnums=2)(first, other, kernel)
+        np.testing.assert_allclose(traced, v, atol=1e-12)
+        off = [(pairs[i, i].sum() - len(pairs[i, i])) / (s * (s - 1)) for i, s in ((0, 5), (1, 4))]
+        u = sum(off) - 2 * pairs[0, 1].mean()
+        np.testing.assert_allclose(mmd_squared(first, other, kernel, "u"), u, atol=1e-12)
     assert abs(mmd_squared(first, first, kernel)) < 1e-15
 
 
@@ -90,7 +92,7 @@ def test_floor_is_the_mean_over_all_subsets(key: jax.Array) -> None:
         assert abs(floor.mean - mean) < 4.9 * floor.standard_deviation / 20
         assert floor.quantiles[0] < floor.quantiles[1] < floor.quantiles[2]
         assert floor.standard_deviation > 0
-    repeated = mmd_floor(key, np.repeat(pool[:1], 12, axis=0), "degree", 6, 6, 5)
+    repeated = mmd_floor(key, np.repeat(pool[:1], 24, axis=0), "degree", 6, 4, 400)
     assert abs(repeated.mean) < 1e-15
 
 

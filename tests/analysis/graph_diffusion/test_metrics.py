@@ -43,6 +43,8 @@ def test_layout(dataset: xr.Dataset) -> None:
     assert (diagonals < 2 / size).all()
     np.testing.assert_allclose(dataset["metrics_saturated"], 2 / size)
     assert (dataset["metrics_floor"].diff("metrics_quantile") > 0).all()
+    spectral = dataset["metrics_floor"].sel(metrics_kernel="spectrum")
+    assert ((spectral > 0.09) & (spectral < 0.12)).all()
 
 
 def test_counts_are_those_of_the_public_recipe(dataset: xr.Dataset) -> None:

@@ -69,9 +69,9 @@ def graph_statistics(adjacency: Any, mask: Any = None) -> GraphStatistics:
     if nodes.dtype.kind != "b":
         raise fail("mask", "entries of another type", "bool, true for nodes")
     if is_traced(adjacency, nodes):
-        matrix = jnp.asarray(adjacency)
-        real = jnp.issubdtype(matrix.dtype, jnp.floating)
-        return _statistics(matrix if real else matrix.astype(float), jnp.asarray(nodes))
+        traced = jnp.asarray(adjacency)
+        real = jnp.issubdtype(traced.dtype, jnp.floating)
+        return _statistics(traced if real else traced.astype(float), jnp.asarray(nodes))
     known = np.asarray(nodes)
     if not known.any(axis=1).all():
         raise fail("mask", f"no node in graph {int(np.argmin(known.any(axis=1)))}", "at least one")

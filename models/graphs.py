@@ -1,4 +1,4 @@
-"""Graphs: textbook families, random ones and citation graphs, as `Graph` or `DirectedGraph`.
+"""Graphs: textbook families, random ones and citation graphs, and padded batches of small ones.
 
 from boundlab.models import graphs
 graph = graphs.barabasi_albert(jax.random.key(0), n=256, edges_per_node=2)
@@ -9,6 +9,7 @@ import dataclasses
 import numpy as np
 
 from boundlab.checks import check_integer
+from boundlab.models.benchmark_graphs import community_small, ego_graphs
 from boundlab.models.community_graphs import (
     class_features,
     fixed_mix,
@@ -16,6 +17,7 @@ from boundlab.models.community_graphs import (
     stochastic_block,
 )
 from boundlab.models.directed_graphs import DirectedGraph, from_directed_edges
+from boundlab.models.graph_batches import GraphBatch, block_graphs, erdos_renyi, pad_graphs
 from boundlab.models.graph_types import (
     Graph,
     NeighborTable,
@@ -32,15 +34,20 @@ from boundlab.typing import Count
 __all__ = [
     "DirectedGraph",
     "Graph",
+    "GraphBatch",
     "NeighborTable",
     "barabasi_albert",
+    "block_graphs",
     "breadth_first_piece",
     "chung_lu",
     "circulant",
     "class_features",
+    "community_small",
     "complete",
     "cycle",
     "digits",
+    "ego_graphs",
+    "erdos_renyi",
     "fixed_mix",
     "from_directed_edges",
     "from_edges",
@@ -48,6 +55,7 @@ __all__ = [
     "hypercube",
     "largest_component",
     "nearest_neighbors",
+    "pad_graphs",
     "path",
     "planetoid",
     "power_law_blocks",

@@ -4,6 +4,10 @@ from boundlab.theory.graph_diffusion.block_model import (
     sbm_information_density as sbm_information_density,
 )
 from boundlab.theory.graph_diffusion.block_model import sbm_joint_score as sbm_joint_score
+from boundlab.theory.graph_diffusion.bounds import bound_benton_shape as bound_benton_shape
+from boundlab.theory.graph_diffusion.bounds import bound_chen_shape as bound_chen_shape
+from boundlab.theory.graph_diffusion.bounds import bound_entropy_fisher as bound_entropy_fisher
+from boundlab.theory.graph_diffusion.bounds import bound_lipschitz as bound_lipschitz
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_bound as coupled_drift_bound,
 )
@@ -12,6 +16,14 @@ from boundlab.theory.graph_diffusion.coupled_drift import (
 )
 from boundlab.theory.graph_diffusion.coupled_drift import (
     coupled_drift_reverse as coupled_drift_reverse,
+)
+from boundlab.theory.graph_diffusion.discretization import discretization_ei as discretization_ei
+from boundlab.theory.graph_diffusion.discretization import discretization_em as discretization_em
+from boundlab.theory.graph_diffusion.discretization import (
+    discretization_with_score_error as discretization_with_score_error,
+)
+from boundlab.theory.graph_diffusion.discretization import (
+    integrated_squared_precision as integrated_squared_precision,
 )
 from boundlab.theory.graph_diffusion.divergences import bretagnolle_huber as bretagnolle_huber
 from boundlab.theory.graph_diffusion.divergences import gaussian_kl as gaussian_kl
@@ -49,6 +61,17 @@ from boundlab.theory.graph_diffusion.graph_benchmarks import (
     shared_community_law as shared_community_law,
 )
 from boundlab.theory.graph_diffusion.grids import time_grid as time_grid
+from boundlab.theory.graph_diffusion.horizon import optimal_horizon as optimal_horizon
+from boundlab.theory.graph_diffusion.initialization import (
+    discrete_hermite_moments as discrete_hermite_moments,
+)
+from boundlab.theory.graph_diffusion.initialization import (
+    initialization_chi2 as initialization_chi2,
+)
+from boundlab.theory.graph_diffusion.initialization import initialization_kl as initialization_kl
+from boundlab.theory.graph_diffusion.initialization import (
+    initialization_kl_universal as initialization_kl_universal,
+)
 from boundlab.theory.graph_diffusion.schemes import noised_variance as noised_variance
 from boundlab.theory.graph_diffusion.schemes import (
     probability_flow_variance as probability_flow_variance,
@@ -69,3 +92,7 @@ from boundlab.theory.graph_diffusion.systems import joint_reverse as joint_rever
 from boundlab.theory.graph_diffusion.systems import mutual_information as mutual_information
 from boundlab.theory.graph_diffusion.systems import noised_covariance as noised_covariance
 from boundlab.theory.graph_diffusion.systems import two_stage_reverse as two_stage_reverse
+from boundlab.theory.graph_diffusion.training_loss import dsm_floor as dsm_floor
+from boundlab.theory.graph_diffusion.training_loss import (
+    score_error_from_loss as score_error_from_loss,
+)

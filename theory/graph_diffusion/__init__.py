@@ -79,6 +79,13 @@ from boundlab.theory.graph_diffusion.schemes import (
 from boundlab.theory.graph_diffusion.schemes import reverse_moments as reverse_moments
 from boundlab.theory.graph_diffusion.schemes import reverse_sde_variance as reverse_sde_variance
 from boundlab.theory.graph_diffusion.schemes import step_coefficients as step_coefficients
+from boundlab.theory.graph_diffusion.spectrum import (
+    aggregation_frobenius as aggregation_frobenius,
+)
+from boundlab.theory.graph_diffusion.spectrum import aggregation_matrix as aggregation_matrix
+from boundlab.theory.graph_diffusion.spectrum import feature_spectrum as feature_spectrum
+from boundlab.theory.graph_diffusion.spectrum import score_lipschitz as score_lipschitz
+from boundlab.theory.graph_diffusion.spectrum import star_row_norm as star_row_norm
 from boundlab.theory.graph_diffusion.system_bounds import system_bound as system_bound
 from boundlab.theory.graph_diffusion.system_bounds import (
     system_bound_with_score_error as system_bound_with_score_error,

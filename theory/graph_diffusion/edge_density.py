@@ -17,15 +17,16 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
 from boundlab.precision import float64, is_traced
+from boundlab.theory.graph_diffusion._edge_arguments import check_codes
 from boundlab.theory.graph_diffusion._system_arguments import times_of
-from boundlab.theory.graph_diffusion.edges import check_codes, edge_log_density, edge_score
+from boundlab.theory.graph_diffusion.edges import edge_log_density, edge_score
 from boundlab.typing import Count, Numbers, Scalar
 
 # Width of the first kernel in spacings, and its reach in spacings: e^{−(18/2)²/2} = 3e-18.
 KERNEL_WIDTH = 2.0
 KERNEL_REACH = 18
 # Mass that may leave the grid before the result is refused.
-LOST_MASS = 1e-9
+LOST_MASS = 1e-8
 
 
 @float64
@@ -80,14 +81,7 @@ def propagate_edge_density(
     codes = [jnp.asarray(value, jnp.float64) for value in (probability, low, high)]
     grid = jnp.linspace(-width, width, points, dtype=jnp.float64)
     density = _propagate(steps, *codes, grid, spacing)
-    if not is_traced(density):
-        lost = 1.0 - float(jnp.sum(density)) * spacing
-        if not abs(lost) < LOST_MASS:
-            raise fail(
-                "half_width",
-                f"{width:g}, which a mass {lost:.3g} leaves",
-                "a wider grid or a smaller step",
-            )
+    _check_mass("the law", density, spacing, width)
     return grid, jnp.maximum(density, 0.0)
 
 
@@ -132,6 +126,7 @@ def edge_sampling_errors(
     last = times_of(times)[-1]
     log_target = edge_log_density(grid, last, probability, low, high)
     target = jnp.exp(log_target)
+    _check_mass("the noised data", target, spacing, half_width)
     # Below rounding of the transform the density is unknown, and q_δ is as small there.
     known = density > 1e-15
     log_ratio = jnp.where(known, log_target - jnp.log(jnp.where(known, density, 1.0)), 0.0)
@@ -153,6 +148,16 @@ def _check_resolution(times: np.ndarray, spacing: float, half_width: float) -> N
         raise fail("num_points", got, f"at least {needed} at this half_width")
 
 
+def _check_mass(what: str, density: Float[Array, " points"], spacing: Any, half_width: Any) -> None:
+    """Refuse a grid that doesn't hold the density."""
+    if is_traced(density):
+        return
+    lost = 1.0 - float(jnp.sum(density) * spacing)
+    if not abs(lost) < LOST_MASS:
+        got = f"{float(np.asarray(half_width)):g}, beyond which {what} has a mass of {lost:.3g}"
+        raise fail("half_width", got, "a wider grid, or finer steps")
+
+
 @jax.jit
 def _propagate(
     times: Float[Array, " steps_1"],
@@ -167,7 +172,7 @@ def _propagate(
     size = 2 ** math.ceil(math.log2(2 * points))
     first = grid[0]
     frequency = 2 * jnp.pi * jnp.fft.rfftfreq(size).astype(jnp.float64)
-    offsets = jnp.arange(-KERNEL_REACH, KERNEL_REACH + 1)
+    offsets = jnp.arange(-KERNEL_REACH, KERNEL_REACH + 1, dtype=jnp.int32)
 
     def step(
         density: Float[Array, " points"], pair: tuple[Float[Array, ""], Float[Array, ""]]
@@ -188,13 +193,15 @@ def _propagate(
         smeared = jnp.zeros(size, jnp.float64)
         smeared = smeared.at[target].add(density[:, None] * kernel, mode="drop")
         rest = jnp.expm1(2 * (tau - t)) / spacing**2 - KERNEL_WIDTH**2
-        spectrum = jnp.fft.rfft(smeared) * jnp.exp(-0.5 * rest * frequency**2)
+        factor = jnp.exp(-0.5 * rest * frequency**2)
+        spectrum = jnp.fft.rfft(smeared) * factor.astype(jnp.complex128)
         return jnp.fft.irfft(spectrum, size)[:points], None
 
     start = jnp.exp(-0.5 * grid**2) / math.sqrt(2 * math.pi)
     return jax.lax.scan(step, start, (times[:-1], times[1:]))[0]
 
 
+@jax.jit
 def _mass_above(
     grid: Float[Array, " points"], density: Float[Array, " points"], threshold: Float[Array, ""]
 ) -> Float[Array, ""]:
@@ -208,7 +215,7 @@ def _mass_above(
     cell = jnp.floor(place).astype(jnp.int32)
     share = place - cell.astype(jnp.float64)
     # Integral from grid[cell] to the end by Euler and Maclaurin's sum, with the slope at its start.
-    index = jnp.arange(len(grid))
+    index = jnp.arange(len(grid), dtype=jnp.int32)
     beyond = jnp.sum(jnp.where(index > cell, density, 0.0)) + 0.5 * density[cell]
     slope = (density[cell + 1] - density[cell - 1]) / 2
     whole = beyond + slope / 12

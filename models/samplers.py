@@ -23,7 +23,7 @@ from boundlab.models.sampler_arguments import (
     checked_start,
     prepare,
 )
-from boundlab.models.sampler_noise import graph_noise
+from boundlab.models.sampler_noise import graph_noise, normal_noise
 from boundlab.models.sampler_steps import Coefficients, langevin_step
 from boundlab.models.sampler_steps import Langevin as Langevin
 from boundlab.typing import Count, Numbers
@@ -65,7 +65,8 @@ def sample(
         start: array of `shape` to start from instead of N(0, I).
         dtype: floating-point type of the state; by default that of `times`. The coefficients are
             computed in that of `times`, then rounded.
-        draw: function (key, shape, dtype) of the noise, by default `jax.random.normal`.
+        draw: function (key, shape, dtype) of the noise, by default
+            `boundlab.models.sampler_noise.normal_noise`.
 
     Returns:
         Array of `shape`. Repeated calls compile anew: wrap the call in `jax.jit`, with `times`
@@ -86,7 +87,7 @@ def sample(
     check_key("key", key)
     steps, noisy, dtype = prepare(scheme, {"sde": sde}, times, dtype, corrector, start is None)
     shape = checked_shape(shape)
-    draw = jax.random.normal if draw is None else draw
+    draw = normal_noise if draw is None else draw
     check_score(score, (shape,), dtype, lambda x, t: (score(x, t),))
     if start is not None:
         start = checked_start("start", start, shape, dtype)

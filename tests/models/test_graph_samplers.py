@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from boundlab.models import samplers
 from boundlab.models import sde as sdes
-from boundlab.models.sampler_noise import graph_noise, mirrored, symmetric_noise
+from boundlab.models.sampler_noise import graph_noise, mirrored, normal_noise, symmetric_noise
 from boundlab.models.sampler_steps import coefficients
 
 TIMES = np.array([1.0, 0.6, 0.3, 0.05])
@@ -182,6 +183,24 @@ def test_one_draw_a_pair(key: jax.Array) -> None:
     assert again.shape == (3, n, n)
     assert again.dtype == jnp.float32
     np.testing.assert_array_equal(again, np.swapaxes(again, 1, 2))
+
+
+def test_many_normals_at_once(key: jax.Array) -> None:
+    """The generator of large draws: its law, moments, neighbours and halves; never infinite."""
+    count = 400_001
+    z = np.asarray(normal_noise(key, (count,), jnp.float32), np.float64)
+    assert stats.kstest(z, "norm").pvalue > 1e-6
+    again = np.asarray(normal_noise(jax.random.fold_in(key, 1), (count,), jnp.float32))
+    half = (count + 1) // 2
+    for other in (np.roll(z, 1), np.roll(z, half), again):
+        assert abs((z * other).mean()) * np.sqrt(count) < 4.9
+        assert abs(((z * other) ** 2).mean() - 1) * np.sqrt(count / 8) < 4.9
+    assert abs((z**4).mean() - 3) * np.sqrt(count / 96) < 4.9
+    assert np.isfinite(z).all()
+    shaped = normal_noise(key, (100, 100), jnp.float32)
+    assert shaped.dtype == jnp.float32
+    few = normal_noise(key, (3,), jnp.float32)
+    np.testing.assert_array_equal(few, jax.random.normal(key, (3,), jnp.float32))
 
 
 def test_mirroring_by_hand() -> None:

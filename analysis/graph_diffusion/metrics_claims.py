@@ -172,7 +172,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="metrics-spectrum-saturated",
         source=METRICS,
-        statement=r"no model changes the spectral $V$: mean $\frac{1}{m}+\frac{1}{n}$",
+        statement=r"no repeats: spectral $V$ has mean $\frac{1}{m}+\frac{1}{n}$ under any law",
         kind=Kind.EQUAL,
         check=_saturated("none"),
         control=_saturated("degree"),

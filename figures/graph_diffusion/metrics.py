@@ -39,12 +39,12 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
         "its 20 test graphs are training graphs, where communities have one seed a size: bars are "
         "repeated draws of the set, lines the expectation. Top right: two samples of m graphs of one "
         "law differ by a multiple of 1/m, not by 0 (lines theory, dots simulated); the spectral kernel "
-        "follows 2/m, as it does for any two laws. Bottom: 20 graphs of each of four laws against 20 "
-        "test graphs with shared seeds (left) and with fresh ones (right): dots are means ±2 standard "
-        "errors, dashes the theory. Left, copies of the training set beat the true law; crosses are "
-        "what others print for trained models on the public file, whose communities are other ones "
-        "(quoted, or from memory and unchecked). Right, grey bars hold 80 % of the values for two "
-        "samples of the true law."
+        "follows 2/m, as it does for any two laws without repeats. Bottom: 20 of each of four laws "
+        "against 20 test graphs with shared seeds (left) and with fresh ones (right): dots are means ±2 "
+        "standard errors, dashes the theory. Left, copies of the training set beat the true law; "
+        "crosses are what others print for trained models on the public file, whose communities are "
+        "other ones (quoted, or from memory and unchecked). Right, grey bars hold 80 % of the values "
+        "for two samples of the true law."
     )
     return {"E9-metrics": (figure, caption)}
 

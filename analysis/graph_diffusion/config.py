@@ -54,6 +54,15 @@ class Config:
     paradigms_run_draws: int = 16
     """Samples of each run."""
 
+    edges_ladder: tuple[int, ...] = (20, 40, 100, 200)
+    """Numbers of steps N whose exact law on one edge is shown; 40 and 100 are simulated, too."""
+    edges_steps: int = 1000
+    """Euler–Maruyama steps of the published schedule; its recipe has 1,000."""
+    edges_seeds: int = 200
+    """Runs behind every simulated share of edges."""
+    edges_draws: int = 1024
+    """Edges of each run."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -76,6 +85,12 @@ class Config:
         for name in ("metrics_draws", "metrics_seeds"):
             check_integer(name, getattr(self, name), 2)
         check_integer("metrics_pool", self.metrics_pool, 40)
+        for name in ("edges_steps", "edges_seeds", "edges_draws"):
+            check_integer(name, getattr(self, name), 2)
+        for steps in self.edges_ladder:
+            check_integer("edges_ladder", steps, 2)
+        if not {40, 100} <= set(self.edges_ladder):
+            raise fail("edges_ladder", self.edges_ladder, "numbers of steps, 40 and 100 among them")
 
 
 PRESETS = {
@@ -94,6 +109,10 @@ PRESETS = {
         metrics_draws=64,
         metrics_pool=120,
         metrics_seeds=256,
+        edges_ladder=(40, 100),
+        edges_steps=400,
+        edges_seeds=64,
+        edges_draws=512,
     ),
     "quick": Config(),
     "paper": Config(
@@ -112,5 +131,8 @@ PRESETS = {
         metrics_draws=1000,
         metrics_pool=400,
         metrics_seeds=4096,
+        edges_ladder=(10, 20, 40, 100, 200, 400),
+        edges_seeds=1024,
+        edges_draws=4096,
     ),
 }

@@ -57,6 +57,17 @@ def number_of(
     return jnp.asarray(value, jnp.float64)
 
 
+def stretched(**values: Any) -> list[Float[Array, "*shape"]]:
+    """The arguments as float64 arrays of their one common shape; single numbers are stretched."""
+    arrays = {name: jnp.asarray(value, jnp.float64) for name, value in values.items()}
+    shape: tuple[int, ...] = ()
+    for name, array in arrays.items():
+        if () not in (shape, array.shape) and array.shape != shape:
+            raise fail(name, f"shape {array.shape}", f"one number or shape {shape}")
+        shape = shape or array.shape
+    return [jnp.broadcast_to(array, shape) for array in arrays.values()]
+
+
 def span_of(horizon: Any, early_stop: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """(T, δ) with T > δ ≥ 0."""
     end = number_of("horizon", horizon, 0, low_open=True)

@@ -3,10 +3,9 @@
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_number, fail
+from boundlab.checks import check_number
 from boundlab.precision import float64
 from boundlab.theory.graph_diffusion._gaussian_arguments import (
     eigenvalues_of,
@@ -14,6 +13,7 @@ from boundlab.theory.graph_diffusion._gaussian_arguments import (
     modes_of,
     noised,
     number_of,
+    stretched,
 )
 from boundlab.typing import Numbers, Scalar
 
@@ -45,12 +45,7 @@ def gaussian_kl(
     Source: derived, docs/graph_diffusion.md#discretisation.
 
     """
-    v, u, target, m = _broadcast(
-        ("variance_target", variance_target, True),
-        ("variance", variance, True),
-        ("mean_target", mean_target, False),
-        ("mean", mean, False),
-    )
+    v, u, target, m = _laws(variance_target, variance, mean_target, mean, singular=False)
     proper = u > 0.0
     u = jnp.where(proper, u, 1.0)
     x = (v - u) / u
@@ -85,12 +80,7 @@ def gaussian_w2(
     Source: derived, docs/graph_diffusion.md#discretisation.
 
     """
-    v, u, target, m = _broadcast(
-        ("variance_target", variance_target, None),
-        ("variance", variance, None),
-        ("mean_target", mean_target, False),
-        ("mean", mean, False),
-    )
+    v, u, target, m = _laws(variance_target, variance, mean_target, mean, singular=True)
     return _distance(v, u, target - m)
 
 
@@ -175,16 +165,14 @@ def _root(value: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, value, 1.0)), 0.0)
 
 
-def _broadcast(*arguments: tuple[str, Any, bool | None]) -> list[Float[Array, "*shape"]]:
-    """(name, value, positive): True for > 0, None for ≥ 0, False for any number; scalars stretched."""
-    arrays = []
-    shape: tuple[int, ...] = ()
-    for name, value, positive in arguments:
-        low = -np.inf if positive is False else 0.0
-        check_number(name, value, low, low_open=positive is True)
-        array = jnp.asarray(value, jnp.float64)
-        if () not in (shape, array.shape) and array.shape != shape:
-            raise fail(name, f"shape {array.shape}", f"one number or shape {shape}")
-        shape = shape or array.shape
-        arrays.append(array)
-    return [jnp.broadcast_to(array, shape) for array in arrays]
+def _laws(
+    variance_target: Any, variance: Any, mean_target: Any, mean: Any, *, singular: bool
+) -> list[Float[Array, "*shape"]]:
+    """The four arguments, checked and of one shape; `singular`: variances may be 0."""
+    check_number("variance_target", variance_target, 0, low_open=not singular)
+    check_number("variance", variance, 0, low_open=not singular)
+    check_number("mean_target", mean_target)
+    check_number("mean", mean)
+    return stretched(
+        variance_target=variance_target, variance=variance, mean_target=mean_target, mean=mean
+    )

@@ -20,6 +20,7 @@ from boundlab.theory.graph_diffusion._gaussian_arguments import (
     noised,
     number_of,
     span_of,
+    stretched,
 )
 from boundlab.typing import Numbers, Scalar
 
@@ -56,17 +57,14 @@ def step_coefficients(
     check_choice("scheme", scheme, SCHEMES)
     check_number("tau", tau, 0, low_open=True)
     check_number("t", t, 0)
-    start, end = jnp.asarray(tau, jnp.float64), jnp.asarray(t, jnp.float64)
-    if () not in (start.shape, end.shape) and start.shape != end.shape:
-        raise fail("t", f"shape {end.shape}", f"one number or the shape of tau, {start.shape}")
+    start, end = stretched(tau=tau, t=t)
     if not is_traced(tau, t):
         length = np.asarray(start) - np.asarray(end)
         if not (length > 0).all():
             raise fail("t", t, f"times below tau = {tau}")
         if (length > LONGEST_STEP).any():
             raise fail("t", t, f"steps of at most {LONGEST_STEP:g}")
-    shape = start.shape or end.shape
-    return _coefficients(scheme, jnp.broadcast_to(start, shape), jnp.broadcast_to(end, shape))
+    return _coefficients(scheme, start, end)
 
 
 def _coefficients(

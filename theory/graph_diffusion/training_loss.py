@@ -7,8 +7,9 @@ the floor (m²/σ²)·mmse(t), which no score goes below, and σ²E‖s − ∇l
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_number, fail
+from boundlab.checks import check_number
 from boundlab.precision import float64
+from boundlab.theory.graph_diffusion._gaussian_arguments import stretched
 from boundlab.typing import Numbers
 
 
@@ -34,9 +35,7 @@ def dsm_floor(t: Numbers, mmse: Numbers) -> Float[Array, "*shape"]:
     """
     check_number("t", t, 0, low_open=True)
     check_number("mmse", mmse, 0)
-    time, error = jnp.asarray(t, jnp.float64), jnp.asarray(mmse, jnp.float64)
-    if () not in (time.shape, error.shape) and time.shape != error.shape:
-        raise fail("mmse", f"shape {error.shape}", f"one number or the shape of t, {time.shape}")
+    time, error = stretched(t=t, mmse=mmse)
     decay = jnp.exp(-2.0 * time)  # a quotient of e^{2t} overflows, in derivatives too
     return error * decay / -jnp.expm1(-2.0 * time)
 
@@ -67,11 +66,5 @@ def score_error_from_loss(
     check_number("loss", loss)
     check_number("floor", floor)
     check_number("sigma_sq", sigma_sq, 0, low_open=True)
-    arrays, shape = [], ()
-    for name, value in (("loss", loss), ("floor", floor), ("sigma_sq", sigma_sq)):
-        array = jnp.asarray(value, jnp.float64)
-        if () not in (shape, array.shape) and array.shape != shape:
-            raise fail(name, f"shape {array.shape}", f"one number or shape {shape}")
-        shape = shape or array.shape
-        arrays.append(array)
-    return (arrays[0] - arrays[1]) / arrays[2]
+    total, least, variance = stretched(loss=loss, floor=floor, sigma_sq=sigma_sq)
+    return (total - least) / variance

@@ -13,6 +13,7 @@ import scipy.linalg
 import xarray as xr
 
 from boundlab.analysis.datasets import describe
+from boundlab.analysis.graph_diffusion.block_model_draws import flat_normal
 from boundlab.analysis.graph_diffusion.config import Config
 from boundlab.analysis.graph_diffusion.coupled_system import (
     DIM_FEATURES,
@@ -361,8 +362,8 @@ def _draw_drift(key: jax.Array, maps: tuple[np.ndarray, np.ndarray], draws: int)
 
     def step(z: jax.Array, given: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         move, root, own = given
-        return z @ move.T + jax.random.normal(own, shape, jnp.float64) @ root.T, None
+        return z @ move.T + flat_normal(own, shape) @ root.T, None
 
-    start = jax.random.normal(start_key, shape, jnp.float64)
+    start = flat_normal(start_key, shape)
     steps = (*map(jnp.asarray, maps), jax.random.split(noise_key, len(maps[0])))
     return jax.lax.scan(step, start, steps)[0]

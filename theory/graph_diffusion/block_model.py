@@ -155,9 +155,8 @@ def _model_of(
 
 @functools.cache
 def _labellings(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labellings with z_1 = 1 (2ⁿ⁻¹, n), and 1 for pairs of equal labels (2ⁿ⁻¹, pairs)."""
-    rest = np.array(list(itertools.product((1.0, -1.0), repeat=nodes - 1)))
-    labels = np.hstack([np.ones((len(rest), 1)), rest])
+    """All labellings (2ⁿ, n), and 1 for their pairs of equal labels (2ⁿ, pairs)."""
+    labels = np.array(list(itertools.product((1.0, -1.0), repeat=nodes)))
     first, second = np.triu_indices(nodes, 1)
     return labels, (labels[:, first] == labels[:, second]).astype(np.float64)
 
@@ -165,10 +164,8 @@ def _labellings(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 class _Posterior(NamedTuple):
     """What each labelling of `_labellings` says of a point, and P(edge) given its value."""
 
-    tilt: Float[Array, " labellings"]
-    """m_X μ ⟨z, x⟩/v."""
     log_features: Float[Array, " labellings"]
-    """Log-likelihood of x, the mean over ±z, up to what all labellings share."""
+    """Log-likelihood of x, up to what all labellings share."""
     log_structure: Float[Array, " labellings"]
     """Log-likelihood of the edges, likewise."""
     variance: Float[Array, ""]
@@ -185,15 +182,21 @@ def _posterior(model: _Model) -> _Posterior:
     sigma_sq = jnp.where(clean, 1.0, 1.0 - model.mean_structure**2)
     # log N(a; m, σ²)/N(a; 0, σ²): what a noised edge says for a 1.
     evidence = (model.mean_structure * model.edges - 0.5 * model.mean_structure**2) / sigma_sq
-    inside, edge_inside = _pair(model.p_in, model.edges, evidence, clean)
-    across, edge_across = _pair(model.p_out, model.edges, evidence, clean)
+    # The two likelihoods over their sum, which all labellings share: never 0/0, 0 and 1 where clean.
+    present = jnp.where(clean, model.edges, jax.nn.sigmoid(evidence))
+    absent = jnp.where(clean, 1.0 - model.edges, jax.nn.sigmoid(-evidence))
+    inside = model.p_in * present + (1.0 - model.p_in) * absent
+    across = model.p_out * present + (1.0 - model.p_out) * absent
     mean = model.mean_features
     variance = (mean * model.noise_std) ** 2 + 1.0 - mean**2
-    # z and −z agree on which pairs are alike, so half of the labellings serve, each with both signs.
-    tilt = labels @ model.x * (mean * model.mu / variance)
-    log_features = jnp.logaddexp(tilt, -tilt) - jnp.log(2.0)
-    structure = same @ (inside - across)
-    return _Posterior(tilt, log_features, structure, variance, sigma_sq, edge_inside, edge_across)
+    return _Posterior(
+        labels @ model.x * (mean * model.mu / variance),
+        same @ jnp.log(inside / across),
+        variance,
+        sigma_sq,
+        model.p_in * present / inside,
+        model.p_out * present / across,
+    )
 
 
 @jax.jit
@@ -202,10 +205,9 @@ def _score(*arguments: Float[Array, "..."]) -> tuple[Float[Array, " n"], Float[A
     labels, same = _labellings(len(model.x))
     seen = _posterior(model)
     weight = jax.nn.softmax(seen.log_features + seen.log_structure)
-    label_mean = (weight * jnp.tanh(seen.tilt)) @ labels
     alike = weight @ same
     edge_mean = alike * seen.edge_inside + (1.0 - alike) * seen.edge_across
-    score_x = (model.mean_features * model.mu * label_mean - model.x) / seen.variance
+    score_x = (model.mean_features * model.mu * (weight @ labels) - model.x) / seen.variance
     score_edges = (model.mean_structure * edge_mean - model.edges) / seen.sigma_sq
     return (
         jnp.where(model.mean_features >= 1.0, 0.0, score_x),
@@ -216,26 +218,6 @@ def _score(*arguments: Float[Array, "..."]) -> tuple[Float[Array, " n"], Float[A
 @jax.jit
 def _information(*arguments: Float[Array, "..."]) -> Float[Array, ""]:
     seen = _posterior(_Model(*arguments))
-    both, features, structure = (
-        jax.scipy.special.logsumexp(part)
-        for part in (
-            seen.log_features + seen.log_structure,
-            seen.log_features,
-            seen.log_structure,
-        )
-    )
-    return both - features - structure + jnp.log(float(len(seen.tilt)))
-
-
-def _pair(
-    probability: Float[Array, ""],
-    edges: Float[Array, " pairs"],
-    evidence: Float[Array, " pairs"],
-    clean: Any,
-) -> tuple[Float[Array, " pairs"], Float[Array, " pairs"]]:
-    """Log-likelihood of each pair up to what all labellings share, and P(edge) given its value."""
-    present, absent = jnp.log(probability), jnp.log1p(-probability)
-    noisy = jnp.logaddexp(present + evidence, absent)
-    exact = edges * present + (1.0 - edges) * absent
-    posterior = jax.nn.sigmoid(present - absent + evidence)
-    return jnp.where(clean, exact, noisy), jnp.where(clean, edges, posterior)
+    parts = (seen.log_features + seen.log_structure, seen.log_features, seen.log_structure)
+    both, features, structure = (jax.scipy.special.logsumexp(part) for part in parts)
+    return both - features - structure + jnp.log(float(len(seen.log_features)))

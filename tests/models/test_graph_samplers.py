@@ -100,14 +100,6 @@ def test_the_sampler_is_its_loop(scheme, order, corrector, denoise, key: jax.Arr
         np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-13)
 
 
-def test_orders_differ(key: jax.Array) -> None:
-    runs = [
-        samplers.sample_graphs(key, FEATURES, STRUCTURE, _score, TIMES, B, N, F, order=order)[1]
-        for order in samplers.ORDERS
-    ]
-    assert np.abs(runs[0] - runs[1]).max() > 1e-3
-
-
 def test_relabelling_the_noise_relabels_the_graphs(key: jax.Array) -> None:
     order = np.array([3, 0, 4, 2, 1])
     noise = samplers.Langevin(0.16, 0.7)
@@ -237,7 +229,9 @@ def test_short_schedules_are_warned_of(key: jax.Array) -> None:
     short = sdes.vp(0.1, 1.0)
     for pair, named in (((short, FEATURES), "sde_features"), ((FEATURES, short), "sde_structure")):
         with pytest.warns(UserWarning, match=f"^{named}.*0.43 nats"):
-            samplers.sample_graphs(key, *pair, _score, TIMES, B, N, F)
+            jax.eval_shape(
+                lambda k, pair=pair: samplers.sample_graphs(k, *pair, _score, TIMES, B, N, F), key
+            )
 
 
 def test_a_diverging_score_is_an_error(key: jax.Array) -> None:

@@ -195,7 +195,6 @@ def test_calls_within_transformations(key: jax.Array) -> None:
 
 
 def test_empty_results(key: jax.Array) -> None:
-    assert samplers.sample(key, VP, _score, TIMES, (0, 3)).shape == (0, 3)
     assert samplers.sample(key, VP, _score, TIMES, ()).shape == ()
     found = samplers.sample(key, VP, _score, TIMES, (0, 3), corrector=samplers.Langevin())
     assert found.shape == (0, 3)
@@ -225,10 +224,8 @@ def test_a_diverging_score_is_an_error(key: jax.Array) -> None:
     def broken(x: jax.Array, t: jax.Array) -> jax.Array:
         return jnp.where(t < 0.5, jnp.nan, -x)
 
-    with pytest.raises(ValueError, match=r"^score: got a sample with values that are NaN"):
+    with pytest.raises(ValueError, match=r"^score: got a sample with values that are NaN.*small"):
         samplers.sample(key, VP, broken, TIMES, (2,))
-    with pytest.raises(ValueError, match=r"^score.*small enough"):
-        samplers.sample(key, VP, lambda x, t: 1e200 * x, TIMES, (2,))
     found = jax.jit(lambda k: samplers.sample(k, VP, broken, TIMES, (2,)))(key)
     assert np.isnan(found).all()  # documented: nothing is looked at within jit
 

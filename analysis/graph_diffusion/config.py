@@ -14,11 +14,11 @@ class Config:
     on the least."""
     topology_features: int = 50
     """Feature size F of the comparison over graph sizes; the paper's is 50."""
-    topology_steps: int = 100
+    topology_steps: int = 50
     """Steps N of the sampler."""
     topology_draws: int = 64
     """Random graphs of each family and size."""
-    topology_seeds: int = 512
+    topology_seeds: int = 1024
     """Runs of the sampler behind every simulated variance."""
 
     coupling_steps: tuple[int, ...] = (10, 25, 50, 100, 200, 400)
@@ -54,11 +54,11 @@ class Config:
     paradigms_run_draws: int = 16
     """Samples of each run."""
 
-    edges_ladder: tuple[int, ...] = (20, 40, 100, 200)
+    edges_ladder: tuple[int, ...] = (20, 40, 100)
     """Numbers of steps N whose exact law on one edge is shown; 40 and 100 are simulated, too."""
     edges_steps: int = 1000
     """Euler–Maruyama steps of the published schedule; its recipe has 1,000."""
-    edges_seeds: int = 200
+    edges_seeds: int = 160
     """Runs behind every simulated share of edges."""
     edges_draws: int = 1024
     """Edges of each run."""
@@ -98,7 +98,6 @@ PRESETS = {
         topology_nodes=(32, 128),
         topology_draws=16,
         topology_seeds=64,
-        topology_steps=40,
         coupling_steps=(25, 100),
         coupling_seeds=128,
         paradigms_steps=(25, 100),

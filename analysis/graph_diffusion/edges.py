@@ -37,7 +37,7 @@ BETA_FINE = np.geomspace(0.2, 30.0, 60)
 # The early stop of the grids held against the shape of benton2024nearly, and their law.
 SHAPE_STOP, SHAPE_CASE = 1e-3, 1
 # Gauss–Legendre nodes a step of the path term by quadrature.
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:

@@ -51,7 +51,7 @@ class Config:
     """Steps of the sampler of the block model."""
     paradigms_runs: int = 128
     """Runs of that sampler: half of them choose what to compare, the others compare it."""
-    paradigms_run_draws: int = 16
+    paradigms_run_draws: int = 8
     """Samples of each run."""
 
     edges_ladder: tuple[int, ...] = (20, 40, 100)
@@ -104,7 +104,6 @@ PRESETS = {
         paradigms_seeds=64,
         paradigms_run_steps=200,
         paradigms_runs=128,
-        paradigms_run_draws=8,
         metrics_draws=64,
         metrics_pool=120,
         metrics_seeds=256,

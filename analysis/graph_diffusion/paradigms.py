@@ -32,7 +32,6 @@ RATES = ((SCHEDULES[0], GIVEN), (GIVEN, SCHEDULES[1]), SCHEDULES)
 TIMES = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
 PARTNERS = ("clean", "noisy", "absent")
 BLOCKS = ("features", "structure")
-_KL = jax.jit(jax.vmap(theory.covariance_kl, in_axes=(None, 0)))
 
 
 def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
@@ -55,74 +54,78 @@ def _grids(config: Config) -> jax.Array:
     )
 
 
-def _outputs(config: Config, systems: list[np.ndarray], rates: list[Any]) -> list[np.ndarray]:
-    """Outputs (steps, d, d) of the sampler for each pair of a covariance and its schedules."""
+def _noised(*rates: Any) -> np.ndarray:
+    """Covariances (cases, d, d) of the noised system under several pairs of schedules."""
+    system = coupled_system().covariance
+
+    def one(schedules: jax.Array) -> jax.Array:
+        return theory.noised_covariance(system, DIM_FEATURES, schedules, EARLY_STOP)
+
+    return np.asarray(jax.jit(jax.vmap(one))(jnp.asarray(rates)))
+
+
+def _errors(
+    config: Config, systems: list[np.ndarray], rates: list[Any], targets: list[np.ndarray]
+) -> np.ndarray:
+    """KL (3, cases, steps) of the sampler's output from its target: of the pair, and of each block."""
     grids = _grids(config)
-    matrices, schedules = jnp.asarray(np.stack(systems)), jnp.asarray(rates)
+    matrices, wanted = (jnp.asarray(np.stack(part)) for part in (systems, targets))
+    schedules = jnp.asarray(rates)
 
     def one(place: tuple[jax.Array, jax.Array]) -> jax.Array:
         case, row = place
-        return theory.joint_reverse(matrices[case], DIM_FEATURES, schedules[case], grids[row])
+        law = theory.joint_reverse(matrices[case], DIM_FEATURES, schedules[case], grids[row])
+        return _divergences(wanted[case], law)
 
     shape = (len(systems), len(grids))
     places = tuple(jnp.asarray(axis.ravel()) for axis in np.indices(shape))
-    laws = np.asarray(jax.lax.map(one, places))
-    return list(laws.reshape(*shape, *laws.shape[1:]))
+    return np.moveaxis(np.asarray(jax.lax.map(one, places)).reshape(*shape, 3), -1, 0)
 
 
-def _divergences(target: np.ndarray, laws: np.ndarray, block: slice = slice(None)) -> np.ndarray:
-    """KL (steps,) of laws from a target, of one block of both."""
-    part = jnp.asarray(np.asarray(target)[block, block])
-    chosen = jnp.asarray(laws[:, block, block])
-    return np.asarray(_KL(part, chosen))
+def _divergences(target: jax.Array, law: jax.Array) -> jax.Array:
+    """(3,): KL of the pair, of the features and of the structure."""
+    blocks = (slice(None), slice(None, DIM_FEATURES), slice(DIM_FEATURES, None))
+    return jnp.stack([theory.covariance_kl(target[b, b], law[b, b]) for b in blocks])
 
 
 def _gaussian(config: Config) -> xr.Dataset:
     """Exact KL and bound of each paradigm, and of structure first and then features given it."""
     system = coupled_system().covariance
-    apart = _apart(system)
     # The pair of clean features and noised structure, on which the second of two stages builds.
-    pair = np.asarray(
-        theory.noised_covariance(system, DIM_FEATURES, (GIVEN, SCHEDULES[1]), EARLY_STOP)
-    )
+    *targets, pair = _noised(*RATES, (GIVEN, SCHEDULES[1]))
     # Marginal scores of coupled blocks are joint scores of blocks that aren't coupled.
-    systems = [system] * 3 + [apart] * 3 + [pair]
-    laws = _outputs(config, systems, [*RATES, *RATES, (SCHEDULES[0], GIVEN)])
-    targets = [
-        np.asarray(theory.noised_covariance(system, DIM_FEATURES, rates, EARLY_STOP))
-        for rates in RATES
-    ]
-    errors = [_divergences(t, law) for t, law in zip(targets * 2, laws[:6], strict=True)]
-    first, second = slice(None, DIM_FEATURES), slice(DIM_FEATURES, None)
-    alone = [_divergences(targets[2], laws[5], block) for block in (first, second)]
+    systems = [system] * 3 + [_apart(system)] * 3 + [pair]
+    rates = [*RATES, *RATES, (SCHEDULES[0], GIVEN)]
+    whole, features, structure = _errors(config, systems, rates, [*targets, *targets, targets[2]])
 
     def staged(times: jax.Array) -> jax.Array:
-        return theory.two_stage_reverse(system, DIM_FEATURES, SCHEDULES, times)
+        law = theory.two_stage_reverse(system, DIM_FEATURES, SCHEDULES, times)
+        return theory.covariance_kl(targets[2], law)
 
-    stages = np.asarray(jax.lax.map(staged, _grids(config)))
+    stages = jax.lax.map(staged, _grids(config))
     dims = ("paradigms_paradigm", "paradigms_steps")
     return xr.Dataset(
         {
-            "paradigms_kl": (dims, np.stack(errors[:3]), {"long_name": "exact KL, joint scores"}),
+            "paradigms_kl": (dims, whole[:3], {"long_name": "exact KL, joint scores"}),
             "paradigms_kl_marginal": (
                 dims,
-                np.stack(errors[3:]),
+                whole[3:6],
                 {"long_name": "exact KL, marginal scores"},
             ),
             "paradigms_bound": (dims, _bounds(config), {"long_name": "bound for joint scores"}),
             "paradigms_two_stage": (
                 dims[1],
-                _divergences(targets[2], stages),
+                stages,
                 {"long_name": "KL of the two stages together"},
             ),
             "paradigms_two_stage_sum": (
                 dims[1],
-                alone[1] + _divergences(targets[2], laws[6]),
+                structure[5] + whole[6],
                 {"long_name": "KL of the structure + mean KL of features given it"},
             ),
             "paradigms_two_stage_alone": (
                 dims[1],
-                alone[1] + alone[0],
+                structure[5] + features[5],
                 {"long_name": "KL of the structure + KL of features, each by its marginal score"},
             ),
         },

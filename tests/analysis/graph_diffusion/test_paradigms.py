@@ -17,7 +17,6 @@ TINY = Config(
     paradigms_seeds=64,
     paradigms_run_steps=200,
     paradigms_runs=128,
-    paradigms_run_draws=8,
 )
 
 

@@ -4,8 +4,10 @@ Symbols: λ eigenvalue of the data covariance, v(t) = 1 + (λ − 1)e^{−2t} va
 time t.
 """
 
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -13,12 +15,13 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import is_traced
 from boundlab.theory.graph_diffusion._system_arguments import times_of
+from boundlab.typing import Scalar
 
 # Longest step: its e^{2h} times any variance at hand stays far below the largest float.
 LONGEST_STEP = 300.0
 # Where series take over from logarithms, and how many terms they need there.
-SERIES_BELOW = 0.25
-SERIES_TERMS = 30
+SERIES_BELOW = 0.125
+SERIES_TERMS = 18
 
 
 def eigenvalues_of(value: Any) -> Float[Array, " d"]:
@@ -45,8 +48,8 @@ def modes_of(name: str, value: Any, size: int, *, scalar: bool = False) -> Float
 def number_of(
     name: str,
     value: Any,
-    low: float = -np.inf,
-    high: float = np.inf,
+    low: Scalar = -np.inf,
+    high: Scalar = np.inf,
     *,
     low_open: bool = False,
     high_open: bool = False,
@@ -94,6 +97,7 @@ def noised(
     return eigenvalues * jnp.exp(-2.0 * times) - jnp.expm1(-2.0 * times)
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def log_remainder(
     q: Float[Array, "*shape"], log_rest: Float[Array, "*shape"], order: int
 ) -> Float[Array, "*shape"]:

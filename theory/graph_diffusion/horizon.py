@@ -1,5 +1,7 @@
 """The length of diffusion that balances a sampler's start against its steps."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -23,8 +25,9 @@ def optimal_horizon(
         Σ(λ_i − 1)² e^{−4T} + |μ₀|² e^{−2T} = 2dT/N.
 
     It minimises ¼Σ(λ_i − 1)²e^{−4T} + ½|μ₀|²e^{−2T} + dT²/N, an approximation of `initialization_kl` +
-    `discretization_ei` with δ = 0 and ∫v^{−2} taken for T: within 8 % of their minimiser for centred
-    modes with λ in [.5, 50] and N ≥ 200, too long for small λ. The exact KL has another minimiser.
+    `discretization_ei` with δ = 0 and ∫v^{−2} taken for T: within 8.1 % of their minimiser (δ = .01,
+    N ≥ 200) for one centred mode with λ in [.5, .95] or [1.05, 50]; too long for smaller λ, too short
+    where λ is so near 1 that T comes close to δ. The exact KL has another minimiser.
 
     Args:
         eigenvalues: λ (d,) > 0 of the data covariance, d the number of modes. May be traced.
@@ -66,7 +69,7 @@ def _root(
         return left - level - log_t
 
     def halve(
-        _: int, bracket: tuple[Float[Array, ""], Float[Array, ""]]
+        _: Any, bracket: tuple[Float[Array, ""], Float[Array, ""]]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         low, high = bracket
         middle = 0.5 * (low + high)

@@ -4,6 +4,8 @@ Symbols: p = P(edge), p̂ the share of edges in samples, B total noise of a sche
 stop, J Fisher information, H entropy.
 """
 
+from typing import Any
+
 import jax
 import numpy as np
 import xarray as xr
@@ -188,7 +190,7 @@ def _ladder(config: Config) -> xr.Dataset:
             arrays["path_quadrature"][i, j], arrays["path_martingale"][i, j] = paths
     arrays["bound"] = start[:, None] + arrays["path"]
     dims = ("edges_case", "edges_steps")
-    data = {
+    data: dict[str, Any] = {
         f"edges_{name}": (dims, arrays[name], {"long_name": text, "units": unit})
         for name, (text, unit) in names.items()
     }

@@ -23,9 +23,9 @@ from boundlab.theory.graph_diffusion import (
     edge_score,
 )
 
-TIMES = np.array([0.01, 0.05, 0.3, 1.0, 5.0])
+TIMES = np.array([0.01, 0.1, 0.5, 5.0])
 CODES = [(0.0, 1.0), (-1.0, 1.0), (-0.2, 1.5)]
-PROBABILITIES = [0.5, 0.3, 0.0125, 1e-6]
+PROBABILITIES = [0.5, 0.0125, 1e-6]
 
 
 def law(t: float, p: float, low: float, high: float):

@@ -1,0 +1,293 @@
+"""Score networks of graphs, in Flax linen: one for node features, one for structure.
+
+Symbols: n places of a graph, F features a node, A the (noised, real-valued) adjacency matrix, C
+channels of it; Â = D^{−½}(A + I)D^{−½} with unit self-loops, D the row sums of A + I clamped at 1 from
+below, since a noised A has negative entries. A network takes one graph and is mapped over batches by
+`jax.vmap`; it sees no time, which enters only where its output is scaled (`graph_score`). What stands
+where no node is, and on the diagonal of A, is never read.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from boundlab.checks import check_integer, check_key, check_shape, fail
+from boundlab.models.sde import VE
+from boundlab.precision import is_traced
+
+# Variance 1/(mean of fan-in and fan-out): Glorot and Bengio's. A leading axis holds channels.
+_initial = nn.initializers.variance_scaling(1.0, "fan_avg", "uniform", batch_axis=())
+_initial_of_channels = nn.initializers.variance_scaling(1.0, "fan_avg", "uniform", batch_axis=0)
+_zeros = nn.initializers.zeros_init()
+
+
+class FeatureScore(nn.Module):
+    """Network of the features' score: graph convolutions, all their values into one perceptron.
+
+    x_0 = x, x_{l+1} = tanh(Â x_l W_l + b_l); output MLP[x_0, …, x_L] with three layers and ELU.
+    `apply(params, x, adjacency, mask)` on one graph: x (n, F), adjacency (n, n) real and symmetric, mask
+    (n,) bool, true for nodes; output (n, F) in the precision of x, 0 where masked.
+
+    Fields: `num_features` F; `num_layers` L; `hidden` width; `param_dtype` of the parameters, by default
+    that of the x with which they are initialised.
+
+    Source: [jo2022score].
+    """
+
+    num_features: int
+    num_layers: int = 3
+    hidden: int = 32
+    param_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("num_features", "num_layers", "hidden"):
+            check_integer(name, getattr(self, name), 1)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, x: Any, adjacency: Any, mask: Any) -> Float[Array, "n F"]:
+        x, adjacency, mask = _checked(x, adjacency, mask)
+        if x.shape[1] != self.num_features:
+            raise fail("x", f"shape {x.shape}", f"(n, {self.num_features})")
+        dtype = self.param_dtype or x.dtype
+        operator, values = _normalized(adjacency), [x]
+        for layer in range(self.num_layers):
+            shape = (values[-1].shape[1], self.hidden)
+            kernel = self.param(f"kernel_{layer}", _initial, shape, dtype).astype(x.dtype)
+            bias = self.param(f"bias_{layer}", _zeros, (self.hidden,), dtype).astype(x.dtype)
+            values.append(jnp.tanh(operator @ (values[-1] @ kernel) + bias[None, :]))
+        everything = jnp.concatenate(values, axis=1)
+        width = 2 * everything.shape[1]
+        result = _Perceptron((width, width, self.num_features), dtype)(everything)
+        return jnp.where(mask[:, None], result, 0)
+
+
+class StructureScore(nn.Module):
+    """Network of the adjacency's score: attention on channels of A, all channels into one perceptron.
+
+    Channels A, A², …; each layer makes new node values and new channels of both, see `_AttentionLayer`.
+    Output: a perceptron with three layers and ELU over all channels of a pair.
+    `apply(params, x, adjacency, mask)` as `FeatureScore`; output (n, n), symmetric to the last bit, zero
+    diagonal, 0 where masked.
+
+    Fields: `num_layers`; `hidden` width of node values; `heads`, a divisor of it; `init_channels` the
+    powers of A, `hidden_channels` and `final_channels` of the layers; `param_dtype` as `FeatureScore`.
+
+    Source: [jo2022score].
+    """
+
+    num_layers: int = 5
+    hidden: int = 32
+    heads: int = 4
+    init_channels: int = 2
+    hidden_channels: int = 8
+    final_channels: int = 4
+    param_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("num_layers", "hidden", "heads"):
+            check_integer(name, getattr(self, name), 1)
+        for name in ("init_channels", "hidden_channels", "final_channels"):
+            check_integer(name, getattr(self, name), 1)
+        if self.hidden % self.heads:
+            raise fail("heads", self.heads, f"a divisor of hidden = {self.hidden}")
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, x: Any, adjacency: Any, mask: Any) -> Float[Array, "n n"]:
+        x, adjacency, mask = _checked(x, adjacency, mask)
+        dtype = self.param_dtype or x.dtype
+        nodes = mask[:, None] & mask[None, :]
+        powers = [adjacency]
+        for _ in range(self.init_channels - 1):
+            power = powers[-1] @ adjacency
+            powers.append((power + power.T) / 2)  # of a symmetric matrix, but for rounding
+        channels = jnp.stack(powers)
+        everything = [channels]
+        widths = [self.hidden_channels] * (self.num_layers - 1) + [self.final_channels]
+        for width in widths:
+            layer = _AttentionLayer(width, self.hidden, self.heads, dtype)
+            x, channels = layer(x, channels, nodes)
+            x = jnp.where(mask[:, None], x, 0)
+            everything.append(channels)
+        pairs = jnp.concatenate(everything).transpose(1, 2, 0)
+        width = 2 * pairs.shape[2]
+        result = _Perceptron((width, width, 1), dtype)(pairs)[:, :, 0]
+        result = (result + result.T) / 2
+        return jnp.where(nodes & ~np.eye(len(mask), dtype=bool), result, 0)
+
+
+class GraphModel(NamedTuple):
+    """Two networks and the SDEs whose scores they learn."""
+
+    features: Any
+    """`FeatureScore`, or a Flax module called alike."""
+    structure: Any
+    """`StructureScore`, or a Flax module called alike."""
+    sde_features: Any
+    """SDE of `boundlab.models.sde`."""
+    sde_structure: Any
+
+
+def init_scores(key: Any, model: GraphModel, x: Any, adjacency: Any, mask: Any) -> dict[str, Any]:
+    """Initial parameters of both networks, `features` and `structure`, for one graph or a batch.
+
+    Args:
+        key: one typed key.
+        model: the networks.
+        x: (n, F) or (B, n, F); only its shape and precision matter, as those of the others.
+        adjacency: (n, n) or (B, n, n).
+        mask: (n,) or (B, n) bool.
+
+    Raises:
+        ValueError: naming the argument.
+
+    """
+    check_key("key", key)
+    if np.ndim(x) == 3:
+        x, adjacency, mask = (jnp.asarray(value)[0] for value in (x, adjacency, mask))
+    # Compiled as a whole: one by one the many small draws take longer.
+    return {
+        name: jax.jit(network.init)(jax.random.fold_in(key, i), x, adjacency, mask)
+        for i, (name, network) in enumerate(zip(model._fields[:2], model, strict=False))
+    }
+
+
+def graph_score(
+    model: GraphModel, params: Any, mask: Any
+) -> Callable[..., tuple[jax.Array, jax.Array]]:
+    """Scores of a batch of graphs by two networks, as `boundlab.models.samplers.sample_graphs` wants.
+
+    −net(x, A)/σ(t) of each block, σ² the variance of its own SDE at t; net itself for a
+    variance-exploding SDE, whose σ spans orders of magnitude.
+
+    Args:
+        model: networks and SDEs.
+        params: {"features", "structure"}, of `init_scores` or of training.
+        mask: (B, n) bool, true for nodes.
+
+    Returns:
+        Function (x (B, n, F), adjacency (B, n, n), t) to the two scores; t > 0 is a scalar or (B,).
+
+    Raises:
+        ValueError: naming the argument.
+
+    Source: [jo2022score], docs/graph_diffusion.md#training-loss.
+
+    """
+    check_shape("mask", mask, (None, None), "one row a graph")
+    if not isinstance(params, dict) or not {"features", "structure"} <= set(params):
+        raise fail("params", "other parameters", "a dict of 'features' and 'structure'")
+    present = jnp.asarray(mask)
+
+    def score(x: jax.Array, adjacency: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+        networks = ((model.features, "features"), (model.structure, "structure"))
+        sdes = (model.sde_features, model.sde_structure)
+        found = []
+        for (network, name), sde in zip(networks, sdes, strict=True):
+            block = params[name]
+            values = jax.vmap(network.apply, in_axes=(None, 0, 0, 0))(block, x, adjacency, present)
+            scale = jnp.broadcast_to(output_scale(sde, t), (len(values),)).astype(values.dtype)
+            found.append(values * scale[:, None, None])
+        return found[0], found[1]
+
+    return score
+
+
+def output_scale(sde: Any, t: Any) -> jax.Array:
+    """What a network's output is multiplied by to be a score: −1/σ(t), or 1 for a VE SDE."""
+    if isinstance(sde, VE):
+        return jnp.ones_like(sde.variance(t))
+    return -jax.lax.rsqrt(sde.variance(t))
+
+
+class _AttentionLayer(nn.Module):
+    """New node values and channels: Q, K, V by one graph convolution on each channel.
+
+    S = mean over heads of tanh(Q_h K_hᵀ/√hidden), symmetrised; values tanh(MLP[V of all channels]);
+    channels MLP[S and A of all channels] of each pair, symmetrised.
+    """
+
+    num_channels: int
+    hidden: int
+    heads: int
+    param_dtype: Any
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, "n r"], channels: Float[Array, "C n n"], nodes: Bool[Array, "n n"]
+    ) -> tuple[Float[Array, "n hidden"], Float[Array, "D n n"]]:
+        count, n = channels.shape[:2]
+        shape = (count, x.shape[1], 3 * self.hidden)
+        kernel = self.param("kernel", _initial_of_channels, shape, self.param_dtype)
+        bias = self.param("bias", _zeros, (count, 3 * self.hidden), self.param_dtype)
+        # One product for all channels, then one convolution a channel.
+        flat = kernel.astype(x.dtype).transpose(1, 0, 2).reshape(x.shape[1], -1)
+        values = (x @ flat).reshape(n, count, -1).transpose(1, 0, 2)
+        values = _normalized(channels) @ values + bias.astype(x.dtype)[:, None, :]
+        query, keys, value = jnp.split(values, 3, axis=2)
+
+        def by_head(part: Float[Array, "C n hidden"]) -> Float[Array, "C heads n width"]:
+            return part.reshape(count, n, self.heads, -1).transpose(0, 2, 1, 3)
+
+        products = by_head(query) @ by_head(keys).swapaxes(2, 3)
+        attention = jnp.tanh(products / np.sqrt(self.hidden).astype(x.dtype)).mean(axis=1)
+        attention = (attention + attention.swapaxes(1, 2)) / 2
+        gathered = value.transpose(1, 0, 2).reshape(n, -1)
+        mixed = _Perceptron((self.hidden, self.hidden), self.param_dtype)(gathered)
+        pairs = jnp.concatenate([attention, channels]).transpose(1, 2, 0)
+        width = 2 * max(count, self.num_channels)
+        pairs = _Perceptron((width, self.num_channels), self.param_dtype)(pairs).transpose(2, 0, 1)
+        pairs = jnp.where(nodes[None], pairs + pairs.swapaxes(1, 2), 0)
+        return jnp.tanh(mixed), pairs
+
+
+class _Perceptron(nn.Module):
+    """Dense layers of `widths` over the last axis, ELU between them."""
+
+    widths: Sequence[int]
+    param_dtype: Any
+
+    @nn.compact
+    def __call__(self, values: Float[Array, "*shape r"]) -> Float[Array, "*shape K"]:
+        dtype = values.dtype
+        for layer, width in enumerate(self.widths):
+            values = nn.elu(values) if layer else values
+            dense = nn.Dense(width, dtype=dtype, param_dtype=self.param_dtype, kernel_init=_initial)
+            values = dense(values)
+        return values
+
+
+def _normalized(adjacency: Float[Array, "*C n n"]) -> Float[Array, "*C n n"]:
+    """Â of each channel; what stands on the diagonal is replaced by the self-loop."""
+    loop = np.eye(adjacency.shape[-1], dtype=bool)
+    looped = jnp.where(loop, jnp.ones((), adjacency.dtype), adjacency)
+    scale = jax.lax.rsqrt(jnp.maximum(looped.sum(axis=-1), 1))
+    return scale[..., :, None] * looped * scale[..., None, :]
+
+
+def _checked(x: Any, adjacency: Any, mask: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """One graph with zeros where no node is and on the diagonal of the adjacency."""
+    check_shape("x", x, (None, None), "one graph: map over a batch by jax.vmap")
+    n = np.shape(x)[0]
+    check_shape("adjacency", adjacency, (n, n), "of one graph")
+    check_shape("mask", mask, (n,), "one entry a row of x")
+    present = jnp.asarray(mask)
+    if present.dtype != bool:
+        raise fail("mask", f"values of type {present.dtype}", "bool, true for nodes")
+    values = jnp.asarray(x)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        values = values.astype(jnp.result_type(float))
+    values = jnp.where(present[:, None], values, 0)
+    pairs = present[:, None] & present[None, :] & ~np.eye(n, dtype=bool)
+    matrix = jnp.asarray(adjacency).astype(values.dtype)
+    if not is_traced(matrix, mask):
+        known = np.where(np.asarray(pairs), np.asarray(matrix), 0)
+        if not np.allclose(known, known.T, rtol=1e-4, atol=1e-5, equal_nan=True):
+            raise fail("adjacency", "a matrix that is not symmetric", "a symmetric matrix")
+    return values, jnp.where(pairs, matrix, 0), present

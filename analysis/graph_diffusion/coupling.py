@@ -316,7 +316,8 @@ def _draw(key: jax.Array, times: np.ndarray, order: str, draws: int) -> jax.Arra
 
     x, adjacency = samplers.sample_graphs(
         key,
-        *equations,
+        equations[0],
+        equations[1],
         score,
         times,
         draws,
@@ -360,7 +361,7 @@ def _draw_drift(key: jax.Array, maps: tuple[np.ndarray, np.ndarray], draws: int)
     shape = (draws, DIM_FEATURES + DIM_STRUCTURE)
     start_key, noise_key = jax.random.split(key)
 
-    def step(z: jax.Array, given: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+    def step(z: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         move, root, own = given
         return z @ move.T + flat_normal(own, shape) @ root.T, None
 

@@ -4,8 +4,6 @@ A lower bound of a KL from samples alone: KL(q ‖ p) ≥ E_q f − E_p e^f + 1 
 two histograms that other draws made, or the pointwise mutual information.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +43,13 @@ def _scores(
 ) -> tuple[jax.Array, jax.Array]:
     """Exact scores of one pair."""
     return theory.sbm_joint_score(x, edges, mean_features, mean_structure, **MODEL)
+
+
+def _density(
+    x: jax.Array, edges: jax.Array, mean_features: jax.Array, mean_structure: jax.Array
+) -> jax.Array:
+    """Pointwise mutual information of one pair."""
+    return theory.sbm_information_density(x, edges, mean_features, mean_structure, **MODEL)
 
 
 def _seen(
@@ -284,8 +289,7 @@ def _densities(
         means = rule.means(stop)
         x = jnp.where(rule.features_noised, x, draws.features)
         edges = jnp.where(rule.structure_noised, edges, draws.edges)
-        density = partial(theory.sbm_information_density, **MODEL)
-        return jax.vmap(density, in_axes=(0, 0, None, None))(x, edges, *means)
+        return jax.vmap(_density, in_axes=(0, 0, None, None))(x, edges, *means)
 
     both = tuple(jnp.stack(pair) for pair in zip(true, alone, strict=True))
     over_rules = jax.vmap(one, in_axes=(0, None, None))

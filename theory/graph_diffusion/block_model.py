@@ -132,7 +132,7 @@ def _model_of(
         raise fail("x", f"{nodes} nodes", f"1 to {MAX_NODES}, as 2ⁿ labellings are enumerated")
     check_shape("edges", edges, (nodes * (nodes - 1) // 2,), "one a pair of nodes")
     check_number("edges", edges)
-    scalars = {
+    scalars: dict[str, tuple[Any, dict[str, Any]]] = {
         "mean_features": (mean_features, {"low": 0, "high": 1}),
         "mean_structure": (mean_structure, {"low": 0, "high": 1}),
         "p_in": (p_in, {"low": 0, "high": 1, "low_open": True, "high_open": True}),
@@ -190,8 +190,8 @@ def _posterior(model: _Model) -> _Posterior:
     mean = model.mean_features
     variance = (mean * model.noise_std) ** 2 + 1.0 - mean**2
     return _Posterior(
-        labels @ model.x * (mean * model.mu / variance),
-        same @ jnp.log(inside / across),
+        jnp.asarray(labels) @ model.x * (mean * model.mu / variance),
+        jnp.asarray(same) @ jnp.log(inside / across),
         variance,
         sigma_sq,
         model.p_in * present / inside,

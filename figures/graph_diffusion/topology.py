@@ -37,20 +37,22 @@ def _sizes(dataset: xr.Dataset) -> tuple[Any, str]:
             for axis, kind in zip(axes[row], dataset["topology_aggregation"].values, strict=True):
                 _families(axis, dataset, name, str(kind))
         for axis, kind in zip(axes[0], dataset["topology_aggregation"].values, strict=True):
-            _simulated(axis, dataset, str(kind))
             axis.set_title(TITLES[str(kind)])
+        for axis, kind in ((axes[0, 0], "sum"), (axes[0, 2], "symmetric")):
+            _simulated(axis, dataset, kind)
         for axis in axes[1]:
             axis.set_xscale("log")
             axis.set_xticks(nodes, [str(value) for value in nodes])
             axis.minorticks_off()
             axis.set_xlabel("nodes $n$")
-        axes[0, 1].legend()
+        axes[0, 1].legend(*axes[0, 0].get_legend_handles_labels())
     caption = (
-        "Error of generated features on a fixed graph (50 features, noise floor .3, T = 2) against the "
-        "number of nodes. Lines: exact, means over random graphs, ±2 standard errors; black symbols: the "
-        "sampler itself, simulated on the smallest graphs; dotted: the bound of the KL. Under the sum the "
-        "error follows the tail of the degrees, star above power law above regular; under the symmetric "
-        "normalisation all three are alike; the row normalisation leaves the star out."
+        "Error of generated features on a fixed graph (50 features, noise floor .3, T = 2) against "
+        "the number of nodes. Lines: exact, means over random graphs, ±2 standard errors; black "
+        "symbols: the sampler itself, simulated on the smallest graphs; dotted: the bound of the KL. "
+        "Under the sum the error follows the tail of the degrees, star above power law above regular; "
+        "under the symmetric normalisation all three are alike; the row normalisation leaves the star "
+        "out."
     )
     return figure, caption
 
@@ -65,6 +67,7 @@ def _families(axis: Any, dataset: xr.Dataset, name: str, kind: str) -> None:
             bound = part["topology_bound"].sel(topology_family=family).mean("topology_draw")
             axis.plot(nodes, bound, color=color, linestyle=":", linewidth=1.2)
     axis.set_yscale("log")
+    axis.minorticks_off()
 
 
 def _simulated(axis: Any, dataset: xr.Dataset, kind: str) -> None:
@@ -105,16 +108,17 @@ def _normalisation(dataset: xr.Dataset) -> tuple[Any, str]:
                     )
                 axis.set_yscale("log")
         for axis, family in zip(axes[0], families, strict=True):
-            axis.set_title(f"{family}, $n={dataset['topology_nodes'].values[-1]}$")
+            axis.set_title(f"{family}, $n={dataset['topology_nodes'].values[-2]}$")
         for axis in axes[-1]:
             axis.set_xlabel("horizon $T$")
         axes[0, 0].legend()
     caption = (
-        "Where normalising helps and where it hurts: exact KL of the sampler against the horizon, for the "
-        "sum, the symmetric normalisation, and the latter divided by its root mean square. With a noise "
-        "floor of 1 (bottom) the symmetric filter is better at its best horizon. With a floor of .3 (top) "
-        "it is worse than the sum on regular graphs at T = 2 and beyond: it pushes modes to variances "
-        "near .09, which small steps alone resolve. Dividing by the root mean square undoes that."
+        "Where normalising helps and where it hurts: exact KL of the sampler against the horizon, for "
+        "the sum, the symmetric normalisation, and the latter divided by its root mean square. With a "
+        "noise floor of 1 (bottom) the symmetric filter is better at its best horizon. With a floor "
+        "of .3 (top) it is worse than the sum on regular graphs at T = 2 and beyond: it pushes modes "
+        "to variances near .09, which small steps alone resolve. Dividing by the root mean square "
+        "undoes that."
     )
     return figure, caption
 
@@ -130,11 +134,12 @@ def _features(dataset: xr.Dataset) -> tuple[Any, str]:
         axes[0].set_ylabel("$W_2$ to the noised data")
         axes[0].legend()
     caption = (
-        "Left and middle: error against the number of features on the smallest graphs and on a piece of "
-        "Cora with its own words as features, exact (lines, of slope ½) and from the simulated sampler "
-        "(symbols, ±2 standard errors). Right: variance of the output along each eigenvector of the "
-        "features' covariance on Cora, over that of the data: simulated (dots) and exact (lines). Large "
-        "modes come out too small, since the sampler starts from variance 1 and T is finite."
+        "Left and middle: error against the number of features on the smallest graphs and on a piece "
+        "of Cora with its own words as features, exact (lines, of slope ½) and from the simulated "
+        "sampler (symbols, ±2 standard errors). Right: variance of the output along each eigenvector "
+        "of the features' covariance on Cora, over that of the data: simulated (dots) and exact "
+        "(lines). Large modes come out too small, since the sampler starts from variance 1 and T is "
+        "finite."
     )
     return figure, caption
 
@@ -166,7 +171,7 @@ def _over_features(axis: Any, dataset: xr.Dataset, kind: str) -> None:
 
 def _modes(axis: Any, dataset: xr.Dataset) -> None:
     whole = dataset.isel(topology_size=-1)
-    for color, kind in zip(COLORS, TITLES, strict=False):
+    for color, kind in zip(COLORS, ("sum", "symmetric"), strict=False):
         part = whole.sel(topology_case=f"Cora, {kind}")
         data = part["topology_data_variance"]
         mean, error = mean_and_error(part["topology_square"] / data, "topology_seed")

@@ -45,7 +45,7 @@ class Config:
     """Nodes of the block model whose labels are enumerated, at most 10."""
     paradigms_seeds: int = 256
     """Repetitions behind each Fisher information of the block model."""
-    paradigms_draws: int = 64
+    paradigms_draws: int = 128
     """Pairs of features and edges of each repetition."""
     paradigms_run_steps: int = 300
     """Steps of the sampler of the block model."""

@@ -43,7 +43,7 @@ def propagate_edge_density(
 
     From N(0, 1) at times[0], over all steps, on an equidistant grid over [−half_width, half_width]; the
     scores are those of `edge_score`. Its mass (sum times spacing) is 1 to rounding but for what leaves
-    the grid; its absolute error is 1e-12 where the grid resolves the steps.
+    the grid; what is left inside has an absolute error of 1e-12.
 
     Args:
         times: OU times (N + 1,), strictly decreasing, > 0.

@@ -12,6 +12,7 @@ import xarray as xr
 
 from boundlab.checks import check_key, fail
 from boundlab.claims import Claim
+from boundlab.long_runs import advance
 from boundlab.parts import study_precision
 from boundlab.precision import one_blas_thread
 from boundlab.sweeps import sweep
@@ -19,9 +20,32 @@ from boundlab.sweeps import sweep
 PRESETS = ("smoke", "quick", "paper")
 
 # Called as repeat(name, fn, grid, keys, batch_size=...): a sweep whose checkpoint and progress bar
-# are decided by whoever runs the study.
+# are decided by whoever runs the study. What `Study.run` hands to the experiment is a `Runner`.
 Repeat = Callable[..., xr.Dataset]
 Experiment = Callable[[Any, jax.Array, Repeat], xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """How the parts of a study repeat simulations and train, each under a name of its own."""
+
+    checkpoint: str | Path | None = None
+    """Folder of the logs from which an interrupted run resumes; none by default."""
+    progress: bool = False
+    """Whether bars are drawn."""
+
+    def __call__(self, name: str, *args: Any, **kwargs: Any) -> xr.Dataset:
+        """`boundlab.sweep(fn, grid, keys, ...)` under `name`."""
+        path = self._path(f"{name}.sweep")
+        return sweep(*args, checkpoint=path, progress=self.progress, **kwargs)
+
+    def advance(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """`boundlab.long_runs.advance(fn, state, num_chunks, ...)` under `name`."""
+        path = self._path(f"{name}.run")
+        return advance(*args, checkpoint=path, progress=self.progress, **kwargs)
+
+    def _path(self, file: str) -> Path | None:
+        return None if self.checkpoint is None else Path(self.checkpoint) / file
 
 
 @dataclass(frozen=True)
@@ -77,20 +101,14 @@ class Study:
         """Run the experiment and return its dataset.
 
         `config` is one of `presets` or another of that class; `key` = jax.random.key(seed).
-        `checkpoint`: folder for the logs of the sweeps, from which an interrupted run resumes.
+        `checkpoint`: folder for logs of sweeps and of training, from which an interrupted run resumes.
         Everything runs with x64 on, so that theory is float64; simulations state their own precision.
         """
         expected = type(self.presets["quick"])
         if not isinstance(config, expected):
             raise fail("config", f"a {type(config).__name__}", f"a {expected.__name__}")
         check_key("key", key)
-        folder = None if checkpoint is None else Path(checkpoint)
-
-        def repeat(name: str, *args: Any, **kwargs: Any) -> xr.Dataset:
-            path = None if folder is None else folder / f"{name}.sweep"
-            return sweep(*args, checkpoint=path, progress=progress, **kwargs)
-
         with one_blas_thread(), study_precision():
-            dataset = self.experiment(config, key, repeat)
+            dataset = self.experiment(config, key, Runner(checkpoint, progress))
         fields = dataclasses.asdict(config)  # type: ignore[call-overload]
         return dataset.assign_attrs(study=self.name, config=json.dumps(fields, sort_keys=True))

@@ -42,7 +42,8 @@ def source_digest() -> str:
         assert spec.submodule_search_locations
         for file in sorted(Path(spec.submodule_search_locations[0]).rglob("*.py")):
             digest.update(file.read_bytes())
-    for name in ("sweeps.py", "blocks.py", "entries.py", "experiment.py", "precision.py"):
+    own = ("sweeps.py", "blocks.py", "entries.py", "experiment.py", "long_runs.py", "precision.py")
+    for name in own:
         digest.update((core / name).read_bytes())
     return digest.hexdigest()
 
@@ -139,7 +140,7 @@ def run_and_save(
     }
     save(dataset.assign_attrs({PROVENANCE: json.dumps(record, sort_keys=True)}), path)
     # The result holds all that the logs held.
-    for log in logs.glob("*.sweep*"):
+    for log in (*logs.glob("*.sweep*"), *logs.glob("*.run*")):
         log.unlink()
     for empty in (logs, logs.parent):
         if empty.exists() and not any(empty.iterdir()):

@@ -40,7 +40,7 @@ from boundlab.sweep_arguments import (
 )
 
 # Sweeps of several threads compute one after another: each has all devices, and the one bar.
-_COMPUTING = threading.RLock()
+COMPUTING = threading.RLock()
 # Set in a thread whose sweep is to stop before its next batch; see `boundlab.parts`.
 STOPPED: ContextVar[threading.Event | None] = ContextVar("STOPPED", default=None)
 
@@ -148,8 +148,10 @@ def sweep(
 
             log, done = _resume(open_log, results, is_shared(devices))
         program = batch_program(entry, per_device, devices)
-        stack.enter_context(_COMPUTING)
-        advance = stack.enter_context(_bar(total, done, progress and jax.process_index() == 0))
+        stack.enter_context(COMPUTING)
+        advance = stack.enter_context(
+            progress_bar(total, done, progress and jax.process_index() == 0)
+        )
         # Batches begin at multiples of `step` even where a log ends between two: an entry always
         # stands at the same place of its batch, and so gets the same bits.
         for first in range(done - done % step, total if done < total else 0, step):
@@ -199,7 +201,9 @@ def _resume(
 
 
 @contextlib.contextmanager
-def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    total: int, done: int, wanted: bool, what: str = "sweep"
+) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr that starts at `done`; its function takes the new count."""
     from rich.console import Console
 
@@ -211,7 +215,7 @@ def _bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns = ("sweep", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # What others print to stdout meanwhile stays there.
     with Progress(*columns, console=console, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total, completed=done)

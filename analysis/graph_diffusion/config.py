@@ -78,6 +78,22 @@ class Config:
     generation_graphs: int = 20
     """Graphs of each sample; times the seeds at most 2,000."""
 
+    ladder_steps: tuple[int, ...] = (25, 50, 100, 200, 400, 800)
+    """Numbers of steps N of the ladder of errors and bounds; two of 200 or more are needed."""
+    ladder_case_steps: tuple[int, ...] = (5, 20, 50, 100, 400)
+    """Numbers of steps of the grid of cases in which every bound is held against the exact KL."""
+    ladder_fine_steps: int = 20_000
+    """Steps of the grids that stand for none."""
+    ladder_seeds: int = 256
+    """Runs of the four schemes behind every drawn moment."""
+    ladder_draws: int = 512
+    """Samples of each run."""
+
+    horizon_steps: tuple[int, ...] = (50, 100, 200, 400, 800)
+    """Numbers of steps N for which the best horizon is found; 200 among them."""
+    horizon_points: int = 96
+    """Horizons T between which the best is interpolated."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -111,6 +127,17 @@ class Config:
             check_integer("edges_ladder", steps, 2)
         if not {40, 100} <= set(self.edges_ladder):
             raise fail("edges_ladder", self.edges_ladder, "numbers of steps, 40 and 100 among them")
+        for name in ("ladder_steps", "ladder_case_steps", "horizon_steps"):
+            for steps in getattr(self, name):
+                check_integer(name, steps, 1)
+        late = sum(steps >= 200 for steps in self.ladder_steps)
+        if late < 2 or sorted(set(self.ladder_steps)) != list(self.ladder_steps):
+            raise fail("ladder_steps", self.ladder_steps, "ascending numbers, two of them ≥ 200")
+        if 200 not in self.horizon_steps or max(self.horizon_steps) < 400:
+            raise fail("horizon_steps", self.horizon_steps, "200 and a number ≥ 400 among them")
+        for name in ("ladder_fine_steps", "ladder_seeds", "ladder_draws"):
+            check_integer(name, getattr(self, name), 2)
+        check_integer("horizon_points", self.horizon_points, 16)
 
 
 PRESETS = {
@@ -131,6 +158,13 @@ PRESETS = {
         edges_steps=400,
         edges_seeds=64,
         edges_draws=512,
+        ladder_steps=(50, 200, 400),
+        ladder_case_steps=(5, 100),
+        ladder_fine_steps=10_000,
+        ladder_seeds=128,
+        ladder_draws=256,
+        horizon_steps=(50, 200, 400),
+        horizon_points=48,
     ),
     "quick": Config(),
     "paper": Config(
@@ -152,5 +186,10 @@ PRESETS = {
         edges_ladder=(10, 20, 40, 100, 200, 400),
         edges_seeds=1024,
         edges_draws=4096,
+        ladder_steps=(25, 50, 100, 200, 400, 800, 1600, 3200),
+        ladder_fine_steps=200_000,
+        ladder_seeds=2048,
+        horizon_steps=(25, 50, 100, 200, 400, 800, 1600, 5000),
+        horizon_points=256,
     ),
 }

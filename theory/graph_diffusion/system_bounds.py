@@ -6,6 +6,7 @@ Gauss–Seidel, whose second score sees what the first block did within the step
 Symbols: τ = t_k, t in the step below it, B = B_b(t, τ), J_b the block Fisher information.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -153,6 +154,7 @@ def _discretization(
     return jax.lax.scan(step, start, (times[:-1], times[1:]))[0]
 
 
+@functools.partial(jax.jit, static_argnums=5)
 def _score_error(
     covariance: Float[Array, "d d"],
     own: Float[Array, " d"],

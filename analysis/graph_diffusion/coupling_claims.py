@@ -70,7 +70,7 @@ CLAIMS = (
     Claim(
         id="coupling-order",
         source=COUPLED,
-        statement=r"Gauss-Seidel: features first, the structure's score sees the new ones",
+        statement=r"Gauss-Seidel: the structure's score sees the new features",
         kind=Kind.EQUAL,
         check=_variance("gauss_seidel", "joint_gauss_seidel"),
         control=_variance("gauss_seidel", "joint_jacobi"),

@@ -145,7 +145,7 @@ CLAIMS = (
     Claim(
         id="paradigms-noisy-partner",
         source=PARADIGMS,
-        statement=r"Gaussian system: $J_b(t)$ of the own law is at most that of the joint score",
+        statement=r"Gaussian system: $J_b(t|\mathrm{no\ partner})\leq J_b(t|\mathrm{noisy\ partner})$",
         kind=Kind.UPPER,
         check=_gaussian_order("absent", "noisy"),
         control=_gaussian_order("clean", "noisy"),
@@ -167,7 +167,7 @@ CLAIMS = (
     Claim(
         id="paradigms-posterior",
         source=ENUMERATED,
-        statement=r"Block model: $J_b=d_b/v-\ldots\mathrm{Var}$, from the joint posterior's variances",
+        statement=r"Block model: $J_b$ from the variances of the joint posterior",
         kind=Kind.EQUAL,
         check=_posterior("noisy"),
         control=_posterior("absent"),

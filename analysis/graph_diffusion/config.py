@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from boundlab.checks import check_integer, fail
+from boundlab.checks import check_choice, check_integer, fail
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,21 @@ class Config:
     edges_draws: int = 1024
     """Edges of each run."""
 
+    generation_sets: tuple[str, ...] = ("communities", "neighbourhoods")
+    """Sets of graphs to train on: pairs of communities, neighbourhoods cut from citation graphs."""
     generation_train_graphs: int = 128
     """Graphs of each set on which the networks are trained."""
     generation_width: int = 16
-    """Width of the networks, a multiple of 4; the model analysed has 32 and more layers."""
+    """Width of the networks, a multiple of 4; the model analysed has 32."""
+    generation_layers: int = 2
+    """Attention layers of the network of structure; the model analysed has 5."""
     generation_training_steps: int = 600
     """Steps of the training, for each set."""
     generation_batch_size: int = 32
     """Graphs of a batch of the training."""
     generation_sampling_steps: int = 100
     """Steps of the sampler; the model analysed takes 1,000."""
-    generation_seeds: int = 32
+    generation_seeds: int = 24
     """Samples of generated graphs of each set."""
     generation_graphs: int = 20
     """Graphs of each sample; times the seeds at most 2,000."""
@@ -116,7 +120,17 @@ class Config:
         for name in ("metrics_draws", "metrics_seeds"):
             check_integer(name, getattr(self, name), 2)
         check_integer("metrics_pool", self.metrics_pool, 40)
-        for name in ("train_graphs", "training_steps", "batch_size", "sampling_steps", "seeds"):
+        for name in self.generation_sets:
+            check_choice("generation_sets", name, ("communities", "neighbourhoods"))
+        counts = (
+            "train_graphs",
+            "layers",
+            "training_steps",
+            "batch_size",
+            "sampling_steps",
+            "seeds",
+        )
+        for name in counts:
             check_integer(f"generation_{name}", getattr(self, f"generation_{name}"), 1)
         if self.generation_width < 4 or self.generation_width % 4:
             raise fail("generation_width", self.generation_width, "a multiple of 4")

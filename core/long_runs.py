@@ -1,7 +1,7 @@
 """`advance`: one long computation in chunks, as training is, that shows progress and can be resumed.
 
-A *chunk* is one call fn(state) → (state, record). Layout of the checkpoint, which is replaced as a whole,
-so that a kill leaves the previous one:
+A *chunk* is one call fn(state, *constants) → (state, record). Layout of the checkpoint, which is
+replaced as a whole, so that a kill leaves the previous one:
 
     magic | length of the header (8 bytes, little-endian) | header, JSON | arrays | SHA-256 of all before
 
@@ -33,34 +33,39 @@ _LENGTH = struct.Struct("<Q")
 _SEAL = hashlib.sha256().digest_size
 # Seconds between two checkpoints: shorter chunks are not written one by one.
 _PAUSE = 1.0
+_PROGRAMS: dict[str, Any] = {}
+_MOST_PROGRAMS = 8
 
 
 def advance(
-    fn: Callable[[Any], tuple[Any, Any]],
+    fn: Callable[..., tuple[Any, Any]],
     state: Any,
     num_chunks: Count,
     *,
+    constants: tuple[Any, ...] = (),
     inspect: Callable[[Any, int], None] | None = None,
     checkpoint: Any = None,
     progress: bool = True,
 ) -> tuple[Any, Any]:
-    """Apply fn(state) → (state, record) `num_chunks` times; the last state, and all records.
+    """Apply fn(state, *constants) → (state, record) `num_chunks` times; the last state, all records.
 
-    `fn` is compiled once. Each chunk is a function of the state before it alone, so a run that was
-    killed and continued gives the same bits as one that wasn't.
+    `fn` is compiled once, equal programs once a process. Each chunk is a function of the state before
+    it alone, so a run that was killed and continued gives the same bits as one that wasn't.
 
     Args:
         fn: JAX function of the state that returns a state of the same structure, shapes and types, and
             a record, a pytree of arrays. Randomness comes from a key in the state. What `fn` closes
-            over is part of the program.
+            over is part of the program: large arrays are better among `constants`.
         state: pytree of arrays, typed keys among them or not: where the run starts.
         num_chunks: ≥ 1.
+        constants: pytrees of arrays that every chunk reads, as training data are. A checkpoint knows
+            them but doesn't hold them.
         inspect: inspect(record, chunk) is called on the host with each record before anything of its
             chunk is kept; what it raises ends the run, and the checkpoint holds the chunk before.
         checkpoint: a path that the run owns; missing folders are made. It is written at most once a
-            second, at the end, and when the run is interrupted. A later call with the same `fn` and
-            `state` continues; `num_chunks` may be larger than before. Where several processes share
-            JAX, each computes the run by itself, and nothing is read or written.
+            second, at the end, and when the run is interrupted. A later call with the same `fn`,
+            `state` and `constants` continues; `num_chunks` may be larger than before. Where several
+            processes share JAX, each computes the run by itself, and nothing is read or written.
         progress: draw one bar, as `boundlab.sweep` does.
 
     Returns:
@@ -76,19 +81,21 @@ def advance(
     if not callable(fn):
         raise fail("fn", repr(fn), "a function of the state")
     total = check_integer("num_chunks", num_chunks, 1)
-    if is_traced(state):
-        raise fail("state", "traced values", "arrays: a long run is no part of a jit")
+    for name, value in (("state", state), ("constants", constants)):
+        if is_traced(value):
+            raise fail(name, "traced values", "arrays: a long run is no part of a jit")
     path = check_checkpoint(checkpoint) if jax.process_count() == 1 else None
-    start = jax.tree.map(jnp.asarray, state)
-    lowered, record = _lower(fn, start)
+    start, fixed = jax.tree.map(jnp.asarray, (state, constants))
+    lowered, record = _lower(fn, start, fixed)
+    text = lowered.as_text()
     with contextlib.ExitStack() as stack:
         stack.enter_context(one_blas_thread())
-        file = None if path is None else _Checkpoint(path, start, record, lowered.as_text())
+        file = None if path is None else _Checkpoint(path, start, fixed, record, text)
         kept: tuple[Any, list[Any], int] = (start, [], 0) if file is None else file.load()
         if kept[2] > total:
             got = f"{str(path)!r} with {kept[2]} chunks"
             raise fail("checkpoint", got, f"at most num_chunks = {total} (the file is unchanged)")
-        program = lowered.compile() if kept[2] < total else None
+        program = _compiled(text, lowered) if kept[2] < total else None
         stack.enter_context(COMPUTING)
         shown = progress and jax.process_index() == 0
         show = stack.enter_context(progress_bar(total, kept[2], shown, "training"))
@@ -97,7 +104,7 @@ def advance(
             while program is not None and kept[2] < total:
                 if (stopped := STOPPED.get()) is not None and stopped.is_set():
                     raise KeyboardInterrupt
-                state, new = program(kept[0])
+                state, new = program(kept[0], *fixed)
                 new = jax.tree.map(np.asarray, new)
                 if inspect is not None:
                     inspect(new, kept[2])
@@ -112,9 +119,21 @@ def advance(
     return kept[0], jax.tree.map(lambda *parts: np.stack(parts), *kept[1])
 
 
-def _lower(fn: Callable[..., Any], state: Any) -> tuple[Any, Any]:
+def _compiled(text: str, lowered: Any) -> Any:
+    """The program, which a few recent runs may have compiled already."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    found = _PROGRAMS.get(digest)
+    if found is None:
+        found = lowered.compile()
+        while len(_PROGRAMS) >= _MOST_PROGRAMS:
+            _PROGRAMS.pop(next(iter(_PROGRAMS)), None)
+        _PROGRAMS[digest] = found
+    return found
+
+
+def _lower(fn: Callable[..., Any], state: Any, constants: Any) -> tuple[Any, Any]:
     """The program of a chunk, and the shapes of its record."""
-    traced = jax.jit(fn, keep_unused=True).trace(state)
+    traced = jax.jit(fn, keep_unused=True).trace(state, *constants)
     out = traced.out_info
     if not isinstance(out, tuple) or len(out) != 2:
         raise fail("fn", "another result", "a pair: the state and a record")
@@ -132,7 +151,7 @@ def _lower(fn: Callable[..., Any], state: Any) -> tuple[Any, Any]:
 class _Checkpoint:
     """The file of one run."""
 
-    def __init__(self, path: Path, start: Any, record: Any, program: str) -> None:
+    def __init__(self, path: Path, start: Any, constants: Any, record: Any, program: str) -> None:
         self._path = path
         self._start = start
         leaves, self._structure = jax.tree.flatten(start)
@@ -141,12 +160,10 @@ class _Checkpoint:
         first = [_stored(leaf) for leaf in leaves]
         self._layout = [(array.shape, array.dtype) for array in first]
         self._row_layout = [(tuple(row.shape), np.dtype(row.dtype)) for row in rows]
-        digest = hashlib.sha256(program.encode())
-        for array in first:
-            digest.update(array.tobytes())
         self._run = {
             "program": hashlib.sha256(program.encode()).hexdigest(),
-            "state": digest.hexdigest(),
+            "state": _digest(first),
+            "constants": _digest([_stored(leaf) for leaf in jax.tree.leaves(constants)]),
         }
 
     def save(self, state: Any, records: list[Any], done: int) -> None:
@@ -188,9 +205,10 @@ class _Checkpoint:
         (length,) = _LENGTH.unpack(body[len(MAGIC) : offset])
         header = json.loads(body[offset : offset + length])
         offset += length
-        for name, words in (("program", "another fn"), ("state", "another initial state")):
+        words = {"program": "fn", "state": "initial state", "constants": "constants"}
+        for name, other in words.items():
             if header.get(name) != self._run[name]:
-                raise self._refused(f"made by a run with {words}")
+                raise self._refused(f"made by a run with another {other}")
         done = int(header["done"])
         rows = [((done, *shape), dtype) for shape, dtype in self._row_layout]
         arrays = []
@@ -212,6 +230,13 @@ class _Checkpoint:
     def _refused(self, problem: str) -> ValueError:
         accepted = "a checkpoint of this run, or a path that doesn't exist yet (it is unchanged)"
         return fail("checkpoint", f"{str(self._path)!r}: {problem}", accepted)
+
+
+def _digest(arrays: list[np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _key_type(leaf: Any) -> str | None:

@@ -161,6 +161,19 @@ def test_a_kill_in_the_middle_and_the_same_bits(tmp_path: Path, path: Path) -> N
     assert ends[1][0] == "0"
 
 
+def _drift(state: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return state + step, state
+
+
+def test_constants_are_no_part_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_runs, "_PROGRAMS", {})
+    for step in (TABLE[1:3], TABLE[2:4]):
+        state, records = advance(_drift, np.zeros(2), 3, constants=(step,))
+        np.testing.assert_array_equal(state, 3 * step)
+        np.testing.assert_array_equal(records, np.outer(np.arange(3.0), step))
+    assert len(long_runs._PROGRAMS) == 1
+
+
 def test_foreign_and_damaged_files_are_refused(start: dict[str, Any], path: Path) -> None:
     advance(walk, start, 2, checkpoint=path)
     written = path.read_bytes()
@@ -177,6 +190,10 @@ def test_foreign_and_damaged_files_are_refused(start: dict[str, Any], path: Path
     for fn, state, words in refused:
         with pytest.raises(ValueError, match=rf"^checkpoint: .*{words}"):
             advance(fn, state, 2, checkpoint=path)
+    drift = path.with_name("drift")
+    advance(_drift, np.zeros(2), 2, constants=(TABLE[:2],), checkpoint=drift)
+    with pytest.raises(ValueError, match=r"^checkpoint: .*another constants"):
+        advance(_drift, np.zeros(2), 2, constants=(TABLE[1:3],), checkpoint=drift)
     for content in (b"", written[:-1], written[:70], b"x" + written[1:], written + b"x"):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"^checkpoint: .*damaged"):

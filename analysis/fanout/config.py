@@ -134,6 +134,7 @@ class Config:
         "sage mse adam",
         "sage cross_entropy sgd",
         "sage cross_entropy adam",
+        "gcn mse sgd",
         "gcn_block mse sgd",
     )
     """Networks, losses and optimisers of the grids."""

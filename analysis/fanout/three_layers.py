@@ -22,6 +22,7 @@ from boundlab.models import graphs
 from boundlab.models.gnn import GraphSAGE
 from boundlab.models.random_graphs import generator
 from boundlab.models.training import train
+from boundlab.theory.fanout import expected_maximum
 
 LAYERS = 3
 CLASS_GAP = 0.5
@@ -106,6 +107,7 @@ def _runs(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -> x
     looks, losses = found["accuracy"].values.astype(float), found["loss"].values.astype(float)
     best = looks[..., 0].argmax(axis=-1)[..., None]  # the first of equally good ones
     at_best = np.take_along_axis(looks, best[..., None], axis=-2)[..., 0, :]
+    binomial = np.sqrt(at_best[..., 1] * (1 - at_best[..., 1]) / len(test))
     target = quiet_target(losses[0, 0], config.sage_window)
     iterations, censored = hits(losses, target, config.sage_window)
     runs, ruled = (*CELL, "sage_seed"), (*CELL, "sage_seed", "sage_rule")
@@ -131,6 +133,11 @@ def _runs(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -> x
                 runs,
                 looks[..., 1].max(axis=-1),
                 {"long_name": "largest test accuracy of the run"} | share,
+            ),
+            "sage_maximum_of_looks": (
+                runs,
+                binomial * float(expected_maximum(looks.shape[-2])),
+                {"long_name": "expected maximum of independent binomial errors, one a look"} | share,
             ),
             "sage_iterations": (
                 ruled,

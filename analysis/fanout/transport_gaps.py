@@ -40,7 +40,7 @@ class Cases(NamedTuple):
 
 
 def gaps(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
-    """Gap, test loss and Δ by graph, fan-out and split, and the rank correlation of gap and Δ."""
+    """Gap, test loss and Δ by graph, fan-out and split, and rank correlations of the first two with Δ."""
     n = config.transport_nodes
     cases = _cases(config, jax.random.fold_in(key, 0))
     chosen = jnp.asarray([*FAN_OUTS, 0])  # 0 stands for all neighbours
@@ -86,6 +86,11 @@ def gaps(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
                 "transport_seed",
                 _rank_correlation(distance, gap),
                 {"long_name": "rank correlation of Δ and gap over graphs and fan-outs"},
+            ),
+            "transport_loss_correlation": (
+                "transport_seed",
+                _rank_correlation(distance, test_loss),
+                {"long_name": "rank correlation of Δ and test loss over graphs and fan-outs"},
             ),
         },
         coords={

@@ -60,6 +60,13 @@ def test_near_the_minimiser_of_the_bound(lam):
         np.testing.assert_allclose(off, 0.0804, atol=2e-4)
 
 
+def test_too_long_for_small_eigenvalues():
+    """40 % at λ = .05 and 13 % at λ = .3, N = 200."""
+    for lam, ratio in ((0.05, 1.395), (0.3, 1.128)):
+        found = scipy.optimize.minimize_scalar(bound, bounds=(0.05, 5.0), args=(lam, 200))
+        np.testing.assert_allclose(float(optimal_horizon([lam], 200)) / found.x, ratio, rtol=1e-3)
+
+
 def test_without_anything_to_forget():
     assert float(optimal_horizon([1.0, 1.0], 10)) == 0.0
     assert float(optimal_horizon([1.0], 10, [0.0])) == 0.0

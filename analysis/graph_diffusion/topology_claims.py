@@ -242,7 +242,7 @@ CLAIMS = (
     Claim(
         id="topology-variance",
         source=FEATURES,
-        statement=r"Sampled features: variances obey $u'=(A-B/v)^2u+Q$ (also on Cora)",
+        statement=r"Sampled features: variances obey $u'=(A-B/v)^2u+Q$",
         kind=Kind.EQUAL,
         check=_modes("topology_variance"),
         control=_modes("topology_data_variance"),

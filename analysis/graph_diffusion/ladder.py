@@ -61,16 +61,23 @@ def _ladder(config: Config) -> xr.Dataset:
 
     found = one(jnp.asarray(config.ladder_steps, jnp.float64))
     start = np.asarray(theory.initialization_kl(EIGENVALUES, HORIZON))
-    lipschitz, chen = np.empty((2, len(config.ladder_steps), len(EIGENVALUES)))
-    benton = np.empty(len(config.ladder_steps))
-    for i, steps in enumerate(config.ladder_steps):
-        for j, lam in enumerate(EIGENVALUES.tolist()):
-            slope = max(1.0, 1.0 / lam)
-            lipschitz[i, j] = theory.bound_lipschitz(slope, 1, HORIZON, EARLY_STOP, steps)
-            of_data = float(theory.initialization_kl([lam], 0.0)[0])
-            chen[i, j] = theory.bound_chen_shape(of_data, lam, slope, 1, HORIZON, steps)
-        grid = theory.time_grid(HORIZON, EARLY_STOP, steps, "geometric")
-        benton[i] = theory.bound_benton_shape(grid, 1)
+    slopes = np.maximum(1.0, 1.0 / EIGENVALUES)
+    of_data = theory.initialization_kl(EIGENVALUES, 0.0)
+
+    def shapes(slope: jax.Array, kl: jax.Array, second: jax.Array) -> tuple[list[jax.Array], ...]:
+        lipschitz = [
+            theory.bound_lipschitz(slope, 1, HORIZON, EARLY_STOP, steps)
+            for steps in config.ladder_steps
+        ]
+        chen = [
+            theory.bound_chen_shape(kl, second, slope, 1, HORIZON, steps)
+            for steps in config.ladder_steps
+        ]
+        return lipschitz, chen
+
+    lipschitz, chen = map(np.stack, jax.jit(jax.vmap(shapes))(slopes, of_data, EIGENVALUES))
+    grids = [np.geomspace(HORIZON, EARLY_STOP, steps + 1) for steps in config.ladder_steps]
+    benton = jax.jit(lambda: jnp.stack([theory.bound_benton_shape(grid, 1) for grid in grids]))()
     cases = ("ladder_steps", "ladder_scheme", "ladder_eigenvalue")
     bounded = ("ladder_steps", "ladder_bounded", "ladder_eigenvalue")
     modes = ("ladder_steps", "ladder_eigenvalue")
@@ -139,15 +146,16 @@ def _cases(config: Config) -> xr.Dataset:
         }
 
     found = {name: np.asarray(array) for name, array in one(jnp.asarray(rows, jnp.float64)).items()}
-    slopes = jnp.asarray(np.maximum(1.0, 1.0 / lam))
-    lipschitz, unit = np.full((2, len(rows), len(lam)), np.nan)  # a statement on equal steps
-    for i, (horizon, steps, geometric) in enumerate(rows):
-        if not geometric:
-            given = (1, horizon, EARLY_STOP, steps)
-            lipschitz[i] = jax.vmap(lambda slope, g=given: theory.bound_lipschitz(slope, *g))(
-                slopes
-            )
-            unit[i] = theory.bound_lipschitz(1.0, *given)
+    slopes = np.maximum(1.0, 1.0 / lam)
+
+    def lipschitz_bounds(slope: jax.Array) -> jax.Array:
+        """NaN for geometric grids: it is a statement on equal steps."""
+        given = [(horizon, EARLY_STOP, steps) for horizon, steps, _ in rows]
+        bounds = jnp.stack([theory.bound_lipschitz(slope, 1, *one) for one in given])
+        return jnp.where(np.array([row[2] for row in rows]), jnp.nan, bounds)
+
+    bounds = jax.jit(jax.vmap(lipschitz_bounds, out_axes=1))
+    lipschitz, unit = np.asarray(bounds(slopes)), np.asarray(bounds(np.ones_like(lam)))
     case, mode = "ladder_case", "ladder_case_eigenvalue"
     by_scheme, by_error = (case, "ladder_bounded", mode), (case, "ladder_error", mode)
     start, error_start = found["start"][:, None], found["error_start"][:, None]

@@ -47,8 +47,8 @@ def simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 
     keys = jax.random.split(key, config.ladder_seeds)
     found = repeat("ladder", one, {}, keys)
-    laws = np.stack([_law(scheme, lam, mean, error, bias) for scheme in SCHEMES], axis=1)
-    plain = np.stack([_law(scheme, lam, mean, 0 * error, 0 * bias) for scheme in SCHEMES], axis=1)
+    laws = np.asarray(_laws(lam, error, bias, mean))
+    plain = np.asarray(_laws(lam, 0 * error, 0 * bias, mean))
     dims = ("ladder_scheme", "ladder_mode")
     # Modes whose mean is 0 can't be compared in relative terms.
     moved = (mean != 0) | (bias != 0)
@@ -79,13 +79,15 @@ def simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     return xr.Dataset(data, coords={"ladder_scheme": list(SCHEMES), "ladder_mode": list(MODES)})
 
 
-def _law(
-    scheme: str, lam: np.ndarray, mean: np.ndarray, error: np.ndarray, bias: np.ndarray
-) -> np.ndarray:
-    """(2, modes): mean and variance by the recursion, a score error a mode."""
+@jax.jit
+def _laws(lam: jax.Array, error: jax.Array, bias: jax.Array, mean: jax.Array) -> jax.Array:
+    """(2, schemes, modes): mean and variance by the recursion, with a score error a mode."""
 
     def one(lam: jax.Array, error: jax.Array, bias: jax.Array, mean: jax.Array) -> jax.Array:
-        moments = theory.reverse_moments(lam[None], TIMES, scheme, error, bias, mean[None])
-        return jnp.concatenate(moments)
+        moments = [
+            theory.reverse_moments(lam[None], TIMES, scheme, error, bias, mean[None])
+            for scheme in SCHEMES
+        ]
+        return jnp.stack([jnp.concatenate(pair) for pair in zip(*moments, strict=True)])
 
-    return np.asarray(jax.vmap(one)(lam, error, bias, mean)).T
+    return jnp.moveaxis(jax.vmap(one)(lam, error, bias, mean), 0, -1)

@@ -75,7 +75,9 @@ def span_of(horizon: Any, early_stop: Any) -> tuple[Float[Array, ""], Float[Arra
     """(T, δ) with T > δ ≥ 0."""
     end = number_of("horizon", horizon, 0, low_open=True)
     stop = number_of("early_stop", early_stop, 0)
-    if not is_traced(horizon, early_stop) and not float(stop) < float(end):
+    # Within a jit, `stop` and `end` are traced though the arguments are known.
+    known = not is_traced(horizon, early_stop)
+    if known and not float(np.asarray(early_stop)) < float(np.asarray(horizon)):
         raise fail("early_stop", early_stop, f"a time below the horizon {horizon}")
     return end, stop
 

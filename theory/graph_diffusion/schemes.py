@@ -59,7 +59,7 @@ def step_coefficients(
     check_number("t", t, 0)
     start, end = stretched(tau=tau, t=t)
     if not is_traced(tau, t):
-        length = np.asarray(start) - np.asarray(end)
+        length = np.asarray(tau, np.float64) - np.asarray(t, np.float64)
         if not (length > 0).all():
             raise fail("t", t, f"times below tau = {tau}")
         if (length > LONGEST_STEP).any():

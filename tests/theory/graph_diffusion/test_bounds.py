@@ -16,6 +16,8 @@ from boundlab.theory.graph_diffusion import (
     gaussian_kl,
     initialization_kl,
     reverse_moments,
+    reverse_sde_variance,
+    step_coefficients,
     time_grid,
 )
 
@@ -138,6 +140,20 @@ def test_traced():
     np.testing.assert_allclose(
         jax.jit(lambda t: bound_benton_shape(t, 2))(times), bound_benton_shape(times, 2), rtol=1e-14
     )
+
+
+def test_known_arguments_within_a_traced_function():
+    """They aren't traced, but what is made of them is."""
+
+    def total(lam):
+        times = time_grid(2.0, 0.1, 3, "geometric")
+        moments = reverse_moments(lam, np.array([2.0, 0.1]), "ancestral")
+        a, b, q = step_coefficients("euler_maruyama", 1.0, 0.5)
+        start = reverse_sde_variance(lam, 2.0, 0.1).sum() + moments[1].sum()
+        return start + times.sum() + a + b + q + bound_lipschitz(1.0, 1, 2.0, 0.1, 3)
+
+    lam = np.array([2.0])
+    np.testing.assert_allclose(jax.jit(total)(lam), total(lam), rtol=1e-13)
 
 
 @pytest.mark.usefixtures("as_users_call")

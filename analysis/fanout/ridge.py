@@ -22,7 +22,7 @@ from boundlab.analysis.fanout.ridge_claims import CLAIMS as CLAIMS
 from boundlab.analysis.fanout.ridge_simulation import least_squares, random_orders, trained
 from boundlab.experiment import Repeat
 from boundlab.models import graphs
-from boundlab.theory.fanout import implicit_ridge, neighbor_mean_moments
+from boundlab.theory.fanout import average_covariances, implicit_ridge, neighbor_mean_moments
 
 SHARES = (1 / 3, 1 / 2, 2 / 3, 5 / 6, 1.0)  # of the degree; and 1, 2, 4
 DIGITS = (80, 400)  # training nodes, "few" and "many"
@@ -70,13 +70,17 @@ def ridge_errors(
     for j, size in enumerate(sizes):
         means = np.stack([_filled(full[order[:size]], sizes[-1]) for order in orders])
         targets = np.stack([_filled(problem.targets[order[:size]], sizes[-1]) for order in orders])
-        for k, fan_out in enumerate(grid):
-            drawn = 1 if with_replacement else fan_out
-            ridges = np.stack(
-                [_moments(problem, drawn, order[:size]).average_covariance for order in orders]
-            )
-            ridges = ridges / fan_out if with_replacement else ridges
-            weights = np.asarray(_WEIGHTS(means, ridges, targets))
+        drawn = [1] * len(grid) if with_replacement else [_concrete(problem, b) for b in grid]
+        ridges = np.stack(
+            [
+                average_covariances(problem.graph, problem.features, drawn, order[:size])
+                for order in orders
+            ]
+        )
+        if with_replacement:
+            ridges = ridges / np.array(grid)[:, None, None]
+        for k in range(len(grid)):
+            weights = _weights(means, ridges[:, k], targets)
             for i, order in enumerate(orders):
                 test = order[size:]
                 outputs = (full @ weights[i].T)[test]
@@ -92,12 +96,35 @@ def _filled(rows: Float[np.ndarray, "size r"], length: int) -> Float[np.ndarray,
     return filled
 
 
-_WEIGHTS = jax.jit(jax.vmap(lambda *arguments: implicit_ridge(*arguments).weights))
+_SOLVE = jax.jit(jax.vmap(lambda *arguments: implicit_ridge(*arguments).weights))
+TOGETHER, OUTPUTS = 8, 10
+"""Problems that one program solves, and their outputs: one program serves all that have as many features."""
+
+
+def _weights(
+    means: Float[np.ndarray, "splits size r"],
+    ridges: Float[np.ndarray, "splits r r"],
+    targets: Float[np.ndarray, "splits size K"],
+) -> Float[np.ndarray, "splits K r"]:
+    """W_β of every split; outputs of zeros are added, and the last few splits repeated."""
+    count, outputs = len(means), targets.shape[2]
+    padded = np.pad(targets, ((0, 0), (0, 0), (0, max(0, OUTPUTS - outputs))))
+    places = np.minimum(np.arange(-(-count // TOGETHER) * TOGETHER), count - 1)
+    found = [
+        np.asarray(_SOLVE(means[chosen], ridges[chosen], padded[chosen]))
+        for chosen in places.reshape(-1, TOGETHER)
+    ]
+    return np.concatenate(found)[:count, :outputs]
+
+
+def _concrete(problem: Problem, fan_out: int | float) -> int:
+    """The fan-out as a number; ∞ is the largest degree."""
+    most = int(problem.graph.degrees().max())
+    return max(1, most if np.isinf(fan_out) else int(fan_out))
 
 
 def _moments(problem: Problem, fan_out: int | float, nodes: Any) -> Any:
-    most = int(problem.graph.degrees().max())
-    beta = max(1, most if np.isinf(fan_out) else int(fan_out))
+    beta = _concrete(problem, fan_out)
     return neighbor_mean_moments(problem.graph, problem.features, beta, nodes)
 
 

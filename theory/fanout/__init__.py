@@ -5,6 +5,7 @@ from boundlab.theory.fanout.cost import training_flops
 from boundlab.theory.fanout.discrepancy import WassersteinDelta, wasserstein_delta
 from boundlab.theory.fanout.moments import (
     Moments,
+    average_covariances,
     neighbor_mean_moments,
     row_distance,
     two_hop_variance,
@@ -61,6 +62,7 @@ __all__ = [
     "Moments",
     "PopulationTrajectory",
     "WassersteinDelta",
+    "average_covariances",
     "batch_loss_std",
     "block_degree_law",
     "cross_entropy_gap",

@@ -6,6 +6,7 @@ h̃_i the mean of the features x_j over S_i, h̄_i over N(i), and the neighbourh
 S_i² = (d_i − 1)⁻¹ Σ_{j∈N(i)} (x_j − h̄_i)(x_j − h̄_i)ᵀ, zero for d_i ≤ 1.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -96,6 +97,48 @@ def neighbor_mean_moments(
     result = Moments(mean, trace, total)
     refuse_overflow(result, features=x)
     return result
+
+
+@float64
+@np.errstate(over="ignore", invalid="ignore")
+def average_covariances(
+    graph: Any, features: Numbers, fan_outs: Sequence[Count], nodes: Any = None
+) -> Float[np.ndarray, "fan_outs r r"]:
+    """V̄(β), the mean over nodes of the covariance of the sampled mean, at several fan-outs at once.
+
+    V̄(β) = mean_i (1/m_i − 1/d_i) S_i²; row by row the `average_covariance` of `neighbor_mean_moments`,
+    whose arguments and conventions these are. One pass over the edges serves all fan-outs.
+
+    Args:
+        graph: n nodes; directed or not.
+        features: (n, r), finite.
+        fan_outs: β ≥ 1 each, at least one.
+        nodes: distinct nodes that the average runs over; all by default.
+
+    Returns:
+        NumPy array in squares of the features' units, in the order of `fan_outs`.
+
+    Raises:
+        ValueError: as `neighbor_mean_moments`; `fan_outs` is empty.
+
+    Source: derived, docs/fanout.md, Fan-out estimator.
+
+    """
+    over = _graph.rows(graph, nodes)
+    candidates = [_graph.fan_out_of(fan_out) for fan_out in fan_outs]
+    if not candidates:
+        raise fail("fan_outs", "none", "at least one")
+    x = _graph.features_of(features, over.num_nodes)
+    mean = over.mean(x)
+    total = np.zeros((len(candidates), x.shape[1], x.shape[1]))
+    for piece, part in over.pieces(x.shape[1]):
+        z = x[part.senders] - mean[piece][part.row]
+        for sum_, fan_out in zip(total, candidates, strict=True):
+            factor = pair_factor(part.degrees, fan_out)[part.row]
+            sum_ += (z * factor[:, None]).T @ z
+    total /= len(mean)
+    refuse_overflow((total,), features=x)
+    return total
 
 
 def _widths(over: _graph.Rows, x: csr_array) -> Int[np.ndarray, " rows"]:

@@ -31,6 +31,44 @@ def test_every_sample_of_a_ragged_graph(ragged, fan_out, nodes):
         assert not got.covariance_trace.any()
 
 
+@pytest.mark.parametrize("nodes", [None, [5, 0, 3]])
+def test_several_fan_outs_at_once(ragged, nodes, monkeypatch):
+    from boundlab.theory.fanout import _graph
+
+    fan_outs = (3, 1, 9, 2)
+    rows = range(6) if nodes is None else nodes
+    expected = [
+        np.mean([covariance(ragged.sampled_means(i, fan_out)) for i in rows], axis=0)
+        for fan_out in fan_outs
+    ]
+    got = fanout.average_covariances(ragged, ragged.features, fan_outs, nodes)
+    np.testing.assert_allclose(got, expected, atol=1e-14)
+    assert not got[2].any()  # as many neighbours as there are
+    monkeypatch.setattr(_graph, "CHUNK", 5)
+    piece_by_piece = fanout.average_covariances(ragged, ragged.features, fan_outs, nodes)
+    np.testing.assert_allclose(piece_by_piece, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fan_outs", ()),
+        ("fan_out", (1, 0)),
+        ("nodes", [1, 1]),
+        ("features", np.full((6, 2), 1e200)),
+        ("features", np.ones((5, 2))),
+        ("graph", "a graph"),
+    ],
+)
+def test_several_fan_outs_of_bad_input(ragged, name, value):
+    x = np.array(ragged.features)
+    good = {"graph": ragged, "features": x, "fan_outs": (1, 2), "nodes": None}
+    if name == "features" and len(value) == 6:
+        value = value * np.arange(6)[:, None]
+    with pytest.raises(ValueError, match=name):
+        fanout.average_covariances(**good | {"fan_outs" if name == "fan_out" else name: value})
+
+
 def test_seven_neighbours_three_drawn():
     """Spec's size: d = 7, m = 3, r = 4, and the formula (1/m − 1/d)S² beside the enumeration."""
     rng = np.random.default_rng(2)

@@ -7,6 +7,7 @@ below, since a noised A has negative entries. A network takes one graph and is m
 where no node is, and on the diagonal of A, is never read.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -151,11 +152,16 @@ def init_scores(key: Any, model: GraphModel, x: Any, adjacency: Any, mask: Any) 
     check_key("key", key)
     if np.ndim(x) == 3:
         x, adjacency, mask = (jnp.asarray(value)[0] for value in (x, adjacency, mask))
-    # Compiled as a whole: one by one the many small draws take longer.
     return {
-        name: jax.jit(network.init)(jax.random.fold_in(key, i), x, adjacency, mask)
-        for i, (name, network) in enumerate(zip(model._fields[:2], model, strict=False))
+        "features": _init(model.features, jax.random.fold_in(key, 0), x, adjacency, mask),
+        "structure": _init(model.structure, jax.random.fold_in(key, 1), x, adjacency, mask),
     }
+
+
+# Compiled as a whole: one by one the many small draws take longer.
+@functools.partial(jax.jit, static_argnums=0)
+def _init(network: Any, key: Any, x: jax.Array, adjacency: jax.Array, mask: jax.Array) -> Any:
+    return network.init(key, x, adjacency, mask)
 
 
 def graph_score(

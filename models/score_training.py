@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
@@ -78,11 +79,13 @@ class ScoreTraining(NamedTuple):
 
 
 class _State(NamedTuple):
-    params: Any
-    average: Any
-    optimizer: Any
-    key: Any
-    step: Any
+    """Parameters of each block as one vector: a program of few large operations, quick to compile."""
+
+    params: dict[str, jax.Array]
+    average: dict[str, jax.Array]
+    optimizer: dict[str, Any]
+    key: jax.Array
+    step: jax.Array
 
 
 def descend(
@@ -134,6 +137,7 @@ def descend(
     chunk = _chunk(num_steps, chunk_steps)
     blocks, optimizer = tuple(params), descent.optimizer()
     _check_loss(loss, params, data)
+    start, trees = _flattened(params)
 
     def total(params: Any, key: Any, data: Any) -> tuple[jax.Array, jax.Array]:
         losses = loss(params, key, *data)
@@ -143,23 +147,21 @@ def descend(
     def fn(state: _State, *data: Any) -> tuple[_State, tuple[jax.Array, jax.Array]]:
         def step(state: _State, _: None) -> tuple[_State, jax.Array]:
             step_key = jax.random.fold_in(state.key, state.step)
-            slope, each = jax.grad(total, has_aux=True)(state.params, step_key, data)
-            params, opts = {}, {}
+            params = {block: trees[block](state.params[block]) for block in blocks}
+            slope, each = jax.grad(total, has_aux=True)(params, step_key, data)
+            vectors, memory = {}, {}
             with standard_promotion():  # optax counts steps in integers
                 for block in blocks:
-                    own = state.params[block]
-                    update, opts[block] = optimizer.update(
-                        slope[block], state.optimizer[block], own
-                    )
-                    params[block] = optax.apply_updates(own, update)
-            average = _averaged(descent.average, state.average, params, state.step)
-            return _State(params, average, opts, state.key, state.step + 1), each
+                    gradient, own = ravel_pytree(slope[block])[0], state.params[block]
+                    update, memory[block] = optimizer.update(gradient, state.optimizer[block], own)
+                    vectors[block] = own + update
+            average = _averaged(descent.average, state.average, vectors, state.step)
+            return _State(vectors, average, memory, state.key, state.step + 1), each
 
         state, losses = jax.lax.scan(step, state, None, length=chunk)
         finite = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]
         return state, (losses, jnp.stack(finite).all())
 
-    start = jax.tree.map(jnp.asarray, params)
     with standard_promotion():
         state = _State(
             start,
@@ -171,7 +173,11 @@ def descend(
     inspect = _inspector(blocks, chunk)
     run = _loop if advance is None else advance
     state, (losses, _) = run(fn, state, num_steps // chunk, constants=tuple(data), inspect=inspect)
-    return ScoreTraining(state.params, state.average, losses.reshape(num_steps, len(blocks)))
+    last, average = (
+        {block: trees[block](vectors[block]) for block in blocks}
+        for vectors in (state.params, state.average)
+    )
+    return ScoreTraining(last, average, np.asarray(losses).reshape(num_steps, len(blocks)))
 
 
 def graph_loss(
@@ -278,6 +284,11 @@ def train_scores(
     data = _graphs(x, adjacency, mask, dtype)
     if initial_params is None:
         initial_params = init_scores(jax.random.fold_in(key, 0), model, *data)
+    else:
+        wanted = jax.tree.map(np.shape, jax.eval_shape(_initial(model), key, *data))
+        got = jax.tree.map(np.shape, initial_params)
+        if got != wanted:
+            raise fail("initial_params", got, str(wanted))
     return descend(
         key,
         loss,
@@ -288,6 +299,10 @@ def train_scores(
         chunk_steps=chunk_steps,
         advance=advance,
     )
+
+
+def _initial(model: GraphModel) -> Callable[..., Any]:
+    return lambda key, *data: init_scores(key, model, *data)
 
 
 def _graphs(x: Any, adjacency: Any, mask: Any, dtype: Any) -> tuple[jax.Array, ...]:
@@ -322,6 +337,18 @@ def _chunk(num_steps: int, chunk_steps: Any) -> int:
     return chunk
 
 
+def _flattened(params: dict[str, Any]) -> tuple[dict[str, jax.Array], dict[str, Any]]:
+    """Each block's parameters as a vector, and the way back."""
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(params)]
+    kinds = {leaf.dtype for leaf in leaves}
+    if len(kinds) != 1 or not jnp.issubdtype(next(iter(kinds)), jnp.floating):
+        raise fail("params", f"arrays of types {sorted(map(str, kinds))}", "one floating type")
+    both = {block: ravel_pytree(jax.tree.map(jnp.asarray, own)) for block, own in params.items()}
+    return {block: pair[0] for block, pair in both.items()}, {
+        block: pair[1] for block, pair in both.items()
+    }
+
+
 def _check_loss(loss: Any, params: Any, data: Any) -> None:
     if not callable(loss):
         raise fail("loss", f"a {type(loss).__name__}", "a function")
@@ -333,13 +360,16 @@ def _check_loss(loss: Any, params: Any, data: Any) -> None:
         raise fail("loss", f"results {shapes}", f"one scalar a block, {wanted}")
 
 
-def _averaged(most: float, average: Any, params: Any, step: jax.Array) -> Any:
+def _averaged(
+    most: float, average: dict[str, jax.Array], params: dict[str, jax.Array], step: jax.Array
+) -> dict[str, jax.Array]:
     """Running mean after step number `step`, counted from 0; faster at first."""
     count = (step + 1).astype(jnp.float32)
-    rate = jnp.minimum(jnp.float32(most), (1 + count) / (10 + count))
-    return jax.tree.map(
-        lambda mean, new: mean + (1 - rate).astype(mean.dtype) * (new - mean), average, params
-    )
+    left = 1 - jnp.minimum(jnp.float32(most), (1 + count) / (10 + count))
+    return {
+        block: mean + left.astype(mean.dtype) * (params[block] - mean)
+        for block, mean in average.items()
+    }
 
 
 def _inspector(blocks: tuple[str, ...], chunk: int) -> Callable[[Any, int], None]:

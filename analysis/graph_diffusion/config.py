@@ -69,15 +69,15 @@ class Config:
     """Graphs of each set on which the networks are trained."""
     generation_width: int = 16
     """Width of the networks, a multiple of 4; the model analysed has 32."""
-    generation_layers: int = 2
+    generation_layers: int = 3
     """Attention layers of the network of structure; the model analysed has 5."""
-    generation_training_steps: int = 600
+    generation_training_steps: int = 500
     """Steps of the training, for each set."""
     generation_batch_size: int = 32
     """Graphs of a batch of the training."""
     generation_sampling_steps: int = 100
     """Steps of the sampler; the model analysed takes 1,000."""
-    generation_seeds: int = 24
+    generation_seeds: int = 20
     """Samples of generated graphs of each set."""
     generation_graphs: int = 20
     """Graphs of each sample; times the seeds at most 2,000."""
@@ -179,6 +179,13 @@ PRESETS = {
         ladder_draws=256,
         horizon_steps=(50, 200, 400),
         horizon_points=48,
+        generation_sets=("communities",),
+        generation_layers=2,
+        generation_training_steps=300,
+        generation_batch_size=16,
+        generation_sampling_steps=50,
+        generation_seeds=16,
+        generation_graphs=10,
     ),
     "quick": Config(),
     "paper": Config(
@@ -205,5 +212,12 @@ PRESETS = {
         ladder_seeds=2048,
         horizon_steps=(25, 50, 100, 200, 400, 800, 1600, 5000),
         horizon_points=256,
+        generation_train_graphs=400,
+        generation_width=32,
+        generation_layers=5,
+        generation_training_steps=20000,
+        generation_batch_size=128,
+        generation_sampling_steps=1000,
+        generation_seeds=64,
     ),
 }

@@ -44,7 +44,7 @@ def _ladder(config: Config) -> xr.Dataset:
     @jax.jit
     @jax.vmap
     def one(steps: jax.Array) -> dict[str, jax.Array]:
-        times = padded_grid(jnp.asarray(HORIZON), jnp.asarray(EARLY_STOP), steps, most)
+        times = padded_grid(HORIZON, EARLY_STOP, steps, most)
         target = theory.noised_variance(EIGENVALUES, EARLY_STOP)
         found = [theory.reverse_moments(EIGENVALUES, times, scheme)[1] for scheme in SCHEMES]
         distance = jax.vmap(lambda v, u: theory.gaussian_w2(v[None], u[None]))
@@ -123,9 +123,9 @@ def _cases(config: Config) -> xr.Dataset:
     @jax.jit
     @jax.vmap
     def one(row: jax.Array) -> dict[str, jax.Array]:
-        times = padded_grid(row[0], jnp.asarray(EARLY_STOP), row[1], most, row[2] > 0)
+        times = padded_grid(row[0], EARLY_STOP, row[1], most, row[2] > 0)
         target = theory.noised_variance(lam, EARLY_STOP)
-        center = jnp.exp(jnp.asarray(-EARLY_STOP, jnp.float64)) * mean
+        center = np.exp(-EARLY_STOP) * mean
         found = [theory.reverse_moments(lam, times, scheme)[1] for scheme in BOUNDED]
 
         def off(pair: jax.Array) -> tuple[jax.Array, jax.Array]:

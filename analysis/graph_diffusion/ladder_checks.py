@@ -57,7 +57,7 @@ def _quadrature() -> xr.Dataset:
             total += factor * half * (weights[:, None] * gap).sum(axis=0)
     entropy = 0.5 * np.log(_noised(QUADRATURE_TIMES[:, None], lam)).sum(axis=1)
     fisher = (1 / _noised(QUADRATURE_TIMES[:, None], lam)).sum(axis=1)
-    total = theory.bound_entropy_fisher(entropy, fisher, QUADRATURE_TIMES, len(lam))
+    by_entropy = theory.bound_entropy_fisher(entropy, fisher, QUADRATURE_TIMES, len(lam))
     dim = "ladder_quadrature_eigenvalue"
     closed = np.asarray(theory.discretization_ei(lam, QUADRATURE_TIMES))
     return xr.Dataset(
@@ -72,7 +72,7 @@ def _quadrature() -> xr.Dataset:
             "ladder_quadrature_em": (dim, drift, {"long_name": "the same of Euler–Maruyama"}),
             "ladder_by_entropy": (
                 (),
-                float(total),
+                float(by_entropy),
                 {"long_name": "from entropy and Fisher information"},
             ),
             "ladder_by_modes": ((), closed.sum(), {"long_name": "summed over modes"}),
@@ -188,7 +188,8 @@ def _laws() -> xr.Dataset:
     shape = (len(LAWS), len(LAW_HORIZONS))
     kl, chi2, bound, gaussian, series, short = np.empty((6, *shape))
     for i, (values, weights) in enumerate(LAWS.values()):
-        mean, moment = np.dot(weights, values), np.dot(weights, np.square(values))
+        mean = float(np.dot(weights, values))
+        moment = float(np.dot(weights, np.square(values)))
         hermite = np.asarray(theory.discrete_hermite_moments(values, weights, SERIES))[None, :]
         for j, horizon in enumerate(LAW_HORIZONS.tolist()):
             m, std = np.exp(-horizon), np.sqrt(1 - np.exp(-2 * horizon))

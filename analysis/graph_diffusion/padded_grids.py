@@ -4,13 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from boundlab.typing import Scalar
+
 
 def padded_grid(
-    horizon: jax.Array,
-    early_stop: jax.Array,
-    num_steps: jax.Array,
+    horizon: Scalar,
+    early_stop: Scalar,
+    num_steps: Scalar,
     most: int,
-    geometric: jax.Array | bool = False,
+    geometric: Scalar = False,
 ) -> jax.Array:
     """(most + 1,) times: `num_steps` equal steps, or equal ratios, then repetitions of the last time.
 

@@ -64,4 +64,4 @@ def test_minimisers_by_another_search(dataset: xr.Dataset, name: str) -> None:
 
 def test_a_minimum_on_the_edge_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^horizons: "):
-        horizon._minimisers(np.array([1.0, 2.0, 4.0]), np.array([[3.0, 2.0, 1.0]]))
+        horizon._minimisers(np.array([1.0, 2.0, 4.0, 8.0]), np.array([[4.0, 3.0, 2.0, 1.0]]))

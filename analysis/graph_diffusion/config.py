@@ -98,6 +98,17 @@ class Config:
     horizon_points: int = 96
     """Horizons T between which the best is interpolated."""
 
+    learned_training_steps: int = 1500
+    """Steps of the training of small networks on Gaussian data."""
+    learned_batch_size: int = 128
+    """Draws of each step."""
+    learned_steps: int = 300
+    """Steps N of the sampler with trained scores."""
+    learned_seeds: int = 128
+    """Half of the runs behind measured losses and samples; this half chooses what to compare."""
+    learned_draws: int = 64
+    """Draws of each run."""
+
     def __post_init__(self) -> None:
         for nodes in self.topology_nodes:
             check_integer("topology_nodes", nodes, 8)
@@ -113,6 +124,8 @@ class Config:
         check_integer("paradigms_nodes", self.paradigms_nodes, 3, 10)
         for name in ("seeds", "draws", "run_steps", "runs", "run_draws"):
             check_integer(f"paradigms_{name}", getattr(self, f"paradigms_{name}"), 4)
+        for name in ("training_steps", "batch_size", "steps", "seeds", "draws"):
+            check_integer(f"learned_{name}", getattr(self, f"learned_{name}"), 8)
         for steps in self.coupling_steps:
             check_integer("coupling_steps", steps, 1)
         for name in ("fine_steps", "drift_steps", "seeds", "draws"):
@@ -186,6 +199,9 @@ PRESETS = {
         generation_sampling_steps=50,
         generation_seeds=16,
         generation_graphs=10,
+        learned_training_steps=400,
+        learned_seeds=64,
+        learned_draws=16,
     ),
     "quick": Config(),
     "paper": Config(
@@ -219,5 +235,9 @@ PRESETS = {
         generation_batch_size=128,
         generation_sampling_steps=1000,
         generation_seeds=64,
+        learned_training_steps=10000,
+        learned_batch_size=512,
+        learned_steps=1000,
+        learned_seeds=512,
     ),
 }

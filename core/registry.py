@@ -8,7 +8,7 @@ from boundlab.checks import check_choice
 if TYPE_CHECKING:
     from boundlab.experiment import Study
 
-STUDY_NAMES = ("excess_risk", "fanout")
+STUDY_NAMES = ("excess_risk", "fanout", "graph_diffusion")
 
 
 def studies() -> "tuple[Study, ...]":

@@ -1,8 +1,17 @@
-"""Shared by all tests: x64 on, strict promotion, no silent rank promotion."""
+"""Shared by all tests: x64 on, strict promotion, no silent rank promotion; one smoke run a study."""
 
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import filelock
 import jax
 import matplotlib
 import pytest
+import xarray as xr
+
+from boundlab import study
 
 matplotlib.use("Agg")
 jax.config.update("jax_enable_x64", True)
@@ -14,3 +23,31 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def key() -> jax.Array:
     """One fixed threefry key; tests fold a number of their own into it."""
     return jax.random.key(20240817, impl="threefry2x32")
+
+
+@pytest.fixture(scope="session")
+def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., xr.Dataset]:
+    """Function (study's name, prefix) of the study's smoke dataset at seed 0.
+
+    It is computed once a test run, by the worker that asks first, and read by the others. `prefix`
+    keeps the variables of one part, whose names begin with it.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    @functools.cache
+    def whole(name: str) -> xr.Dataset:
+        path = Path(shared) / f"smoke-{name}.nc"
+        with filelock.FileLock(f"{path}.lock"):
+            if not path.exists():
+                found = study(name)
+                dataset = found.run(found.presets["smoke"], jax.random.key(0))
+                dataset.to_netcdf(path.with_suffix(".part"), engine="h5netcdf")
+                path.with_suffix(".part").rename(path)
+        return xr.load_dataset(path, engine="h5netcdf", decode_times=False)
+
+    def selected(name: str, prefix: str = "") -> xr.Dataset:
+        dataset = whole(name)
+        return dataset[[str(v) for v in dataset.data_vars if str(v).startswith(prefix)]]
+
+    return selected

@@ -74,7 +74,9 @@ def test_no_simulated_value_is_missing(smoke: xr.Dataset) -> None:
 @every_study
 def test_figures_are_labelled(study_name: str, smoke: xr.Dataset) -> None:
     drawn = import_module(f"boundlab.figures.{study_name}").draw(smoke)
-    letter, last = {"excess_risk": ("F", 11), "fanout": ("E", 9)}[study_name]
+    letter, last = {"excess_risk": ("F", 11), "fanout": ("E", 9), "graph_diffusion": ("E", 10)}[
+        study_name
+    ]
     numbers = sorted({int(re.match(rf"{letter}(\d+)", name)[1]) for name in drawn})
     assert numbers == list(range(1, last + 1))
     for name, (figure, caption) in drawn.items():

@@ -6,6 +6,7 @@ import xarray as xr
 from boundlab.analysis.graph_diffusion import (
     coupling,
     edges,
+    generation,
     horizon,
     ladder,
     metrics,
@@ -19,7 +20,7 @@ from boundlab.parts import run_parts
 __all__ = ["PRESETS", "STUDY", "Config"]
 
 # A part's place decides its key, so that its draws don't depend on the parts that follow.
-PARTS = (topology, edges, paradigms, coupling, metrics, ladder, horizon)
+PARTS = (generation, topology, edges, paradigms, coupling, metrics, ladder, horizon)
 
 
 def experiment(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from boundlab.figures.graph_diffusion import (
     coupling,
     edges,
+    generation,
     horizon,
     ladder,
     metrics,
@@ -15,7 +16,7 @@ from boundlab.figures.graph_diffusion import (
     topology,
 )
 
-PARTS = (topology, horizon, ladder, paradigms, edges, coupling, metrics)
+PARTS = (topology, horizon, ladder, paradigms, edges, coupling, metrics, generation)
 
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:

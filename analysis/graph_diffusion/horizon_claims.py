@@ -125,7 +125,7 @@ CLAIMS = (
     Claim(
         id="horizon-exact",
         source=LENGTH,
-        statement=r"The exact KL's best $T$ is 15% longer than the bound's, or more ($\lambda\geq.3$)",
+        statement=r"$\lambda\geq.3$: the exact KL's best $T$ is 15% longer than the bound's",
         kind=Kind.LOWER,
         check=_against("horizon_best_exact", "horizon_best", LONGER, factor=1.15, tolerance=0.0),
         control=_against(

@@ -78,7 +78,7 @@ def _sampled(short: str, scheme: str, words: str, step: str, other: str) -> Clai
     return Claim(
         id=f"ladder-law-{short}",
         source=DISCRETISATION,
-        statement=rf"{words}: drawn variances are those of $u'=a^2u+Q$, {step}",
+        statement=rf"{words}, variance $u'=a^2u+Q$, {step}",
         kind=Kind.EQUAL,
         check=_law(scheme, "ladder_variance", "ladder_variance_theory"),
         control=_law(scheme, "ladder_variance", "ladder_variance_other"),

@@ -66,31 +66,31 @@ def _simulated(
         graph = Neighborhoods(
             jnp.asarray(starts)[params["graph"]], jnp.asarray(ends)[params["graph"]]
         )
-        batch, used = sample_batch(jax.random.fold_in(key, 0), everyone, params["batch_size"], n)
-        seeds = jnp.zeros(n, bool).at[batch].max(used)
+        # One order of the nodes and one sample of each serve batches of all sizes, which are nested.
+        order, _ = sample_batch(jax.random.fold_in(key, 0), everyone, n, n)
+        used = jnp.arange(n, dtype=jnp.int32)[None, :] < jnp.asarray(sizes, jnp.int32)[:, None]
+        seeds = jnp.zeros((len(sizes), n), bool).at[:, order].max(used)
 
         def hop(inside: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
             hop_key = jax.random.fold_in(key, number)
             index, mask = sample_neighbors(hop_key, graph, everyone, params["fan_out"], widest)
-            found = inside.at[index].max(mask & inside[:, None])
-            return found, found.sum(dtype=jnp.int32)
+            found = inside.at[:, index].max(mask[None] & inside[:, :, None])
+            return found, found.sum(axis=1, dtype=jnp.int32)
 
         hops = jnp.arange(1, HOPS + 1, dtype=jnp.int32)
         counts = jax.lax.scan(hop, seeds, hops)[1]
-        return jnp.concatenate([seeds.sum(dtype=jnp.int32)[None], counts])
+        return jnp.concatenate([seeds.sum(axis=1, dtype=jnp.int32)[None], counts]).T
 
-    grid = {
-        "graph": np.arange(len(lists)),
-        "batch_size": np.array(sizes),
-        "fan_out": np.array(config.cost_fan_outs),
-    }
+    grid = {"graph": np.arange(len(lists)), "fan_out": np.array(config.cost_fan_outs)}
     keys = jax.random.split(key, config.cost_batches)
     found = repeat("cost-touched", one, grid, keys)
+    counts = found["value"].rename(value_axis0="batch_size", value_axis1="hop")
+    counts = counts.transpose("graph", "batch_size", "fan_out", "seed", "hop")
     return xr.Dataset(
         {
             "cost_touched": (
                 (*CELLS, "cost_batch", "cost_hop"),
-                found["value"].values.astype(np.float64),
+                counts.values.astype(np.float64),
                 {"long_name": "distinct nodes after each hop, simulated"},
             )
         }

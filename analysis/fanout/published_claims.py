@@ -74,9 +74,7 @@ def _explained(dataset: xr.Dataset, *, zero_loss: float | None = None) -> Eviden
     share = column(dataset, "published_target_explained")
     if zero_loss is not None:
         share = 1 - column(dataset, "published_target") / zero_loss
-    return Evidence(
-        exact=share, reference=MOST_EXPLAINED, labels=_names(dataset, "published_runs")
-    )
+    return Evidence(exact=share, reference=MOST_EXPLAINED, labels=_names(dataset, "published_runs"))
 
 
 def _retested(name: str) -> Callable[[xr.Dataset], Evidence]:

@@ -137,7 +137,8 @@ def _runs(config: Config, problem: Problem, key: jax.Array, repeat: Repeat) -> x
             "sage_maximum_of_looks": (
                 runs,
                 binomial * float(expected_maximum(looks.shape[-2])),
-                {"long_name": "expected maximum of independent binomial errors, one a look"} | share,
+                {"long_name": "expected maximum of independent binomial errors, one a look"}
+                | share,
             ),
             "sage_iterations": (
                 ruled,

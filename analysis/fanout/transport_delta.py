@@ -10,6 +10,7 @@ import xarray as xr
 
 from boundlab.models import graphs
 from boundlab.models.graphs import Graph
+from boundlab.models.random_graphs import generator
 from boundlab.models.sampling import sample_neighbors
 from boundlab.theory.fanout import wasserstein_delta
 
@@ -30,7 +31,7 @@ def delta(key: jax.Array) -> xr.Dataset:
         graphs.barabasi_albert(jax.random.fold_in(key, 0), NODES, 4),
         graphs.random_regular(jax.random.fold_in(key, 1), NODES, DEGREE),
     )
-    order = np.asarray(jax.random.permutation(jax.random.fold_in(key, 2), NODES))
+    order = generator(jax.random.fold_in(key, 2)).permutation(NODES)
     train, test = order[:NUM_TRAIN], order[NUM_TRAIN:]
     most = max(int(graph.degrees().max()) for graph in built)
     fan_outs = (*FAN_OUTS, most)

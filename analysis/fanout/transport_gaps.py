@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from boundlab.analysis.fanout.config import Config
+from boundlab.analysis.fanout.ridge_simulation import node_order
 from boundlab.experiment import Repeat
 from boundlab.models import graphs
 from boundlab.models.neighborhoods import Neighborhoods, neighborhoods
@@ -135,7 +136,7 @@ def _cases(config: Config, key: jax.Array) -> Cases:
 
 def _split(key: jax.Array, num_nodes: int) -> tuple[Int[Array, " train"], Int[Array, " test"]]:
     """As many test nodes as training nodes, so that the transport is an assignment."""
-    order = jax.random.permutation(jax.random.fold_in(key, 0), num_nodes)
+    order = node_order(key, num_nodes)
     return order[:NUM_TRAIN], order[NUM_TRAIN : 2 * NUM_TRAIN]
 
 

@@ -217,8 +217,8 @@ class _Checkpoint:
             arrays.append(np.frombuffer(body, dtype, size, offset).reshape(shape))
             offset += size * dtype.itemsize
         leaves = [
-            jnp.asarray(array) if kind is None else jax.random.wrap_key_data(array, impl=kind)
-            for array, kind in zip(arrays, self._key_types, strict=False)
+            array if kind is None else jax.random.wrap_key_data(array, impl=kind)
+            for array, kind in zip(map(jnp.asarray, arrays), self._key_types, strict=False)
         ]
         columns = arrays[len(leaves) :]
         records = [

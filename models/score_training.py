@@ -217,7 +217,7 @@ def graph_loss(
         present = mask[chosen]
         low, high = (jnp.asarray(value).astype(x.dtype) for value in (first_time, horizon))
         t = low + (high - low) * jax.random.uniform(keys[1], (size,), x.dtype)
-        noise = graph_noise(keys[2], size, *x.shape[1:], x.dtype)
+        noise = graph_noise(keys[2], size, x.shape[1], x.shape[2], x.dtype)
         noised, deviations = [], []
         sdes = (model.sde_features, model.sde_structure)
         for sde, clean, z in zip(sdes, (x, adjacency), noise, strict=True):

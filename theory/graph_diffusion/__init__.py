@@ -72,6 +72,11 @@ from boundlab.theory.graph_diffusion.initialization import initialization_kl as 
 from boundlab.theory.graph_diffusion.initialization import (
     initialization_kl_universal as initialization_kl_universal,
 )
+from boundlab.theory.graph_diffusion.linear_scores import block_mmse as block_mmse
+from boundlab.theory.graph_diffusion.linear_scores import linear_score_error as linear_score_error
+from boundlab.theory.graph_diffusion.linear_scores import (
+    linear_score_reverse as linear_score_reverse,
+)
 from boundlab.theory.graph_diffusion.schemes import noised_variance as noised_variance
 from boundlab.theory.graph_diffusion.schemes import (
     probability_flow_variance as probability_flow_variance,

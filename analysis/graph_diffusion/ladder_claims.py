@@ -342,6 +342,18 @@ CLAIMS = (
         SCHEMES + "test_moments_by_one_linear_map",
     ),
     _under(
+        "bias-tight",
+        SCORE_ERROR,
+        r"Score bias $b$, $\lambda=1$: $KL\leq.82\,b^2(T-\delta)$, nearly attained",
+        values_against((("ladder_bias_kl", "ladder_bias_bound"),), factor=0.82),
+        (
+            values_against((("ladder_bias_kl", "ladder_bias_bound"),), factor=0.5),
+            "KL ≤ ½b²(T − δ): the ½ of Girsanov's theorem twice",
+        ),
+        "discretization_with_score_error",
+        TERMS + "test_score_error_by_quadrature",
+    ),
+    _under(
         "start-universal",
         INITIALISATION,
         r"Any law: $KL(q_T\,\|\,\gamma)\leq\frac{1}{2}[e^{-B}(E|Z|^2-d)-d\log(1-e^{-B})]$",

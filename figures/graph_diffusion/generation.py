@@ -21,7 +21,7 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
 
     sets = dataset["generation_set"].values
     with style():
-        figure = plt.figure(figsize=(9.6, 2.6 * len(sets) + 2.7))
+        figure: Any = plt.figure(figsize=(9.6, 2.6 * len(sets) + 2.7))
         graphs, charts = figure.subfigures(2, 1, height_ratios=[2.6 * len(sets), 2.9])
         blocks = graphs.subfigures(len(sets), 1, squeeze=False)[:, 0]
         for block, name in zip(blocks, sets, strict=True):

@@ -1,7 +1,7 @@
 """Score networks of plain vectors that see the time: one linear in the vector, one perceptron.
 
 Symbols: z (d,) the noised vector, t its time on [0, horizon], T_k the Chebyshev polynomials of
-2t/horizon − 1. A network's output over −σ(t) is the score (`score_networks.output_scale`). With a linear
+2√(t/horizon) − 1, a clock in which scores change slowly near t = 0. A network's output over −σ(t) is the score (`score_networks.output_scale`). With a linear
 score a sampler's law stays Gaussian, so that its error is a closed form.
 """
 
@@ -12,6 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape
+
+# Variance 1/fan-in.
+_initial = nn.initializers.variance_scaling(1.0, "fan_in", "uniform")
 
 
 class LinearScore(nn.Module):
@@ -71,13 +74,18 @@ class PerceptronScore(nn.Module):
         times = chebyshev(t, self.num_times + 1, self.horizon, z.dtype)[1:]
         values = jnp.concatenate([z, times])
         for width in [self.hidden] * self.num_layers:
-            values = jnp.tanh(nn.Dense(width, dtype=z.dtype, param_dtype=z.dtype)(values))
-        return nn.Dense(self.num_outputs, dtype=z.dtype, param_dtype=z.dtype)(values)
+            values = jnp.tanh(self._dense(width, values))
+        return self._dense(self.num_outputs, values)
+
+    def _dense(self, width: int, values: Float[Array, " r"]) -> Float[Array, " width"]:
+        dtype = values.dtype
+        return nn.Dense(width, dtype=dtype, param_dtype=dtype, kernel_init=_initial)(values)
 
 
 def chebyshev(t: Any, count: int, horizon: float, dtype: Any) -> Float[Array, " count"]:
-    """T_0, …, T_{count−1} at 2t/horizon − 1, by the recurrence T_{k+1} = 2u T_k − T_{k−1}."""
+    """T_0, …, T_{count−1} at 2√(t/horizon) − 1, by the recurrence T_{k+1} = 2u T_k − T_{k−1}."""
     check_shape("t", t, ())
+    check_number("t", t, 0)
     place = 2 * jnp.sqrt(jnp.asarray(t).astype(dtype) / jnp.asarray(horizon, dtype)) - 1
     values = [jnp.ones_like(place), place]
     for _ in range(count - 2):

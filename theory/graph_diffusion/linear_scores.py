@@ -100,14 +100,26 @@ def linear_score_error(
     system, grid = system_of(covariance, dim_features, schedules), times_of(times)
     scores = _matrices_of(matrices, len(grid) - 1, len(system.covariance))
 
-    def one(t: Float[Array, ""], score: Float[Array, "d d"]) -> Float[Array, " d"]:
-        total = integrated_beta(system.slopes, jnp.zeros_like(t), t)
-        spread = noised(system.covariance, total)
+    rows = _errors(system.covariance, system.slopes, grid[:-1], scores)
+    return rows @ system.features, rows @ (1.0 - system.features)
+
+
+@jax.jit
+def _errors(
+    covariance: Float[Array, "d d"],
+    slopes: Float[Array, "d 2"],
+    times: Float[Array, " steps"],
+    scores: Float[Array, "steps d d"],
+) -> Float[Array, "steps d"]:
+    """ε² of each coordinate."""
+
+    def one(given: tuple[Float[Array, ""], Float[Array, "d d"]]) -> Float[Array, " d"]:
+        t, score = given
+        spread = noised(covariance, integrated_beta(slopes, jnp.zeros_like(t), t))
         gap = score + jnp.linalg.inv(spread)
         return jnp.sum((gap @ spread) * gap, axis=1)
 
-    rows = jax.lax.map(lambda pair: one(*pair), (grid[:-1], scores))
-    return rows @ system.features, rows @ (1.0 - system.features)
+    return jax.lax.map(one, (times, scores))
 
 
 @float64

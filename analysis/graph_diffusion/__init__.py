@@ -9,6 +9,7 @@ from boundlab.analysis.graph_diffusion import (
     generation,
     horizon,
     ladder,
+    learned,
     metrics,
     paradigms,
     topology,
@@ -20,7 +21,7 @@ from boundlab.parts import run_parts
 __all__ = ["PRESETS", "STUDY", "Config"]
 
 # A part's place decides its key, so that its draws don't depend on the parts that follow.
-PARTS = (generation, topology, edges, paradigms, coupling, metrics, ladder, horizon)
+PARTS = (generation, learned, topology, edges, paradigms, coupling, metrics, ladder, horizon)
 
 
 def experiment(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:

@@ -200,11 +200,19 @@ def _phases(dim: int, resolution: int) -> xr.Dataset:
     )
 
 
-def _sgd_below(ridge: str) -> Check:
-    check = paired("comparison_spiked_sgd", ridge, "comparison_seed")
+def _below(smaller: str, larger: str) -> Check:
+    check = paired(smaller, larger, "comparison_seed")
     return lambda dataset: check(
         dataset.sel(comparison_teacher=["head"], comparison_simulated_samples=[SIMULATED[-1]])
     )
+
+
+def _sgd_below(ridge: str) -> Check:
+    return _below("comparison_spiked_sgd", ridge)
+
+
+ridge_below = _below("comparison_spiked_ridge", "comparison_spiked_sgd")
+"""That best ridge is below best SGD for the teacher on the head."""
 
 
 PAGE = "docs/excess_risk.md#when-sgd-beats-tuned-ridge"

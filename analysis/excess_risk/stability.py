@@ -188,14 +188,13 @@ CLAIMS = (
             samples=column(ds, "stability_risk", "seed"),
             reference=column(
                 ds.assign(
-                    reversed=ds.stability_simulated_exact.isel(
-                        stability_simulated=slice(None, None, -1)
-                    ).variable
+                    smallest=xr.ones_like(ds.stability_simulated_exact)
+                    * ds.stability_simulated_exact.isel(stability_simulated=0, drop=True)
                 ),
-                "reversed",
+                "smallest",
             ),
         ),
-        control_statement="the risks of the step sizes in reverse order",
+        control_statement="the same risk at every step size, that of the smallest",
         formula="boundlab.theory.excess_risk.sgd.tail_averaged_risk",
         test="tests/theory/excess_risk/test_sgd_exact.py::test_samples_of_the_algorithm",
     ),

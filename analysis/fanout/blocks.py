@@ -112,38 +112,48 @@ def _rows(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
         parts = jax.random.split(key, 3)
-        nodes, used = sample_batch(parts[0], everyone, params["b"], most)
+        # One order of the nodes and one sample of each serve batches of all sizes, which are nested.
+        nodes, _ = sample_batch(parts[0], everyone, most, most)
         index, mask = sample_neighbors(parts[1], lists, nodes, params["fan_out"], d)
         drawn = jax.random.normal(parts[2], (n, 2 * FEATURE_PAIRS), dtype)
         features = jnp.concatenate([jnp.asarray(colors, dtype=dtype), drawn], axis=1)
-        outputs = aggregate(layout, nodes, index, mask & used[:, None], features, "gcn_block")
-        entries, aggregated = outputs[:, :d], outputs[:, d:].reshape(-1, 2)
 
-        def mean(values: jax.Array) -> jax.Array:
-            kept = jnp.where(used, values, jnp.zeros_like(values))
-            return kept.sum() / used.sum().astype(values.dtype)
+        def batch(size: jax.Array) -> dict[str, jax.Array]:
+            used = jnp.arange(most, dtype=jnp.int32) < size
+            outputs = aggregate(layout, nodes, index, mask & used[:, None], features, "gcn_block")
+            entries, aggregated = outputs[:, :d], outputs[:, d:].reshape(-1, 2)
 
-        losses = [
-            mean(
-                teacher_losses(aggregated, jnp.asarray(point, dtype=dtype))
-                .reshape(most, FEATURE_PAIRS)
-                .mean(axis=1)
-            )
-            for point in POINTS
-        ]
-        return {
-            "row_sum": mean(entries.sum(axis=1)),
-            "squared_norm": mean((entries**2).sum(axis=1)),
-            "distance": mean(((entries - 1 / d) ** 2).sum(axis=1)),
-            "loss": jnp.stack(losses),
-        }
+            def mean(values: jax.Array) -> jax.Array:
+                kept = jnp.where(used, values, jnp.zeros_like(values))
+                return kept.sum() / used.sum().astype(values.dtype)
 
-    found = repeat(
+            losses = [
+                mean(
+                    teacher_losses(aggregated, jnp.asarray(point, dtype=dtype))
+                    .reshape(most, FEATURE_PAIRS)
+                    .mean(axis=1)
+                )
+                for point in POINTS
+            ]
+            return {
+                "row_sum": mean(entries.sum(axis=1)),
+                "squared_norm": mean((entries**2).sum(axis=1)),
+                "distance": mean(((entries - 1 / d) ** 2).sum(axis=1)),
+                "loss": jnp.stack(losses),
+            }
+
+        return jax.vmap(batch)(jnp.asarray(config.block_batch_sizes, dtype=jnp.int32))
+
+    runs = repeat(
         "blocks-rows",
         one,
-        {"b": np.array(config.block_batch_sizes), "fan_out": np.array(config.block_fan_outs)},
+        {"fan_out": np.array(config.block_fan_outs)},
         jax.random.split(key, config.block_seeds),
     )
+    found = {
+        name: runs[name].rename({f"{name}_axis0": "b"}).transpose("b", "fan_out", "seed", ...)
+        for name in ("row_sum", "squared_norm", "distance", "loss")
+    }
     dims = ("blocks_batch_size", "blocks_fan_out", "blocks_seed")
     note = "simulated, mean over a batch"
     return xr.Dataset(

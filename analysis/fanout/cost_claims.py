@@ -254,7 +254,7 @@ CLAIMS = (
     Claim(
         id="cost-seconds",
         source=Source("derived", PAGE),
-        statement=r"seconds on a CPU to it: fewer at the second smallest $b$ than the largest",
+        statement=r"seconds on a CPU to it: fewer at the second $b$ than at the largest",
         kind=Kind.ORDER,
         # A step of the smallest batch takes as long as one of the second.
         check=_cheaper("cost_to_seconds", "accuracy", SECOND, LARGEST, REACHED),

@@ -98,7 +98,7 @@ def _filled(rows: Float[np.ndarray, "size r"], length: int) -> Float[np.ndarray,
 
 _SOLVE = jax.jit(jax.vmap(lambda *arguments: implicit_ridge(*arguments).weights))
 TOGETHER, OUTPUTS = 8, 10
-"""Problems that one program solves, and their outputs: one program serves all that have as many features."""
+"""Problems that one program solves, and their outputs: it serves all with as many features."""
 
 
 def _weights(

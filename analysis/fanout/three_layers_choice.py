@@ -77,6 +77,10 @@ def choice(runs: xr.Dataset) -> xr.Dataset:
         spread * float(expected_maximum(len(test))),
         attrs={"long_name": "standard deviation over seeds × expected maximum over the cells"},
     )
+    shares["sage_extreme_value"] = xr.DataArray(
+        spread * np.sqrt(2 * np.log(len(test))),
+        attrs={"long_name": "standard deviation over seeds × leading term √(2 ln cells)"},
+    )
     shares["sage_exponent"] = xr.DataArray(
         _elasticities(runs),
         dims=("sage_seed", "sage_axis"),

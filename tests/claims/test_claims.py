@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab import Claim, Verdict, results, studies, study, verify
+from boundlab import Claim, Evidence, Verdict, results, studies, study, verify
 from boundlab.publish import mathtext
 
 STUDIES = {item.name: item for item in studies()}
@@ -32,6 +32,25 @@ def test_no_claim_is_violated_and_every_control_is_rejected(verdicts: dict) -> N
     assert not [v for v in verdicts.values() if v.status == "violated"]
     passed = [v.claim for v in verdicts.values() if not v.control_rejected]
     assert not passed, "these checks have no power"
+
+
+@pytest.mark.parametrize("study_name", ["excess_risk", "fanout"])
+def test_no_control_is_its_claim_turned_round(study_name: str, smoke: xr.Dataset) -> None:
+    """The opposite of a claim is rejected wherever the claim holds, and says nothing of its power."""
+
+    def sides(evidence: Evidence) -> list:
+        values = evidence.samples if evidence.exact is None else evidence.exact
+        other = evidence.compared_with if evidence.compared_with is not None else evidence.reference
+        return [np.asarray(values), np.asarray(other)]
+
+    for claim in study(study_name).claims:
+        if claim.kind not in ("order", "upper", "lower"):
+            continue
+        checked, control = (sides(check(smoke)) for check in (claim.check, claim.control))
+        turned = [np.array_equal(a, b) for a, b in zip(checked, control[::-1], strict=True)]
+        negated = [np.array_equal(a, -b) for a, b in zip(checked, control, strict=True)]
+        assert not all(turned), claim.id
+        assert not all(negated), claim.id
 
 
 @pytest.mark.parametrize("study_name", ["excess_risk"])

@@ -1,8 +1,8 @@
 """Score networks of plain vectors that see the time: one linear in the vector, one perceptron.
 
 Symbols: z (d,) the noised vector, t its time on [0, horizon], T_k the Chebyshev polynomials of
-2√(t/horizon) − 1, a clock in which scores change slowly near t = 0. A network's output over −σ(t) is the score (`score_networks.output_scale`). With a linear
-score a sampler's law stays Gaussian, so that its error is a closed form.
+2√(t/horizon) − 1, a clock in which scores change slowly near t = 0. A network's output over −σ(t) is the
+score. With a linear score a sampler's law stays Gaussian, so that its error is a closed form.
 """
 
 from typing import Any

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from boundlab import __main__ as command_line
 from boundlab.analysis.fanout import advice_tool
 from boundlab.analysis.fanout.advice import advise
 from boundlab.analysis.fanout.advice_tool import AdviceOptions, parse_bytes
@@ -188,25 +189,28 @@ def test_the_table_marks_cells_over_the_budget_and_shows_the_cheapest(tmp_path: 
 
 
 @pytest.mark.skipif("fanout" not in STUDY_NAMES, reason="the study is not registered")
-def test_the_command_from_outside(tmp_path: Path) -> None:
+def test_the_command_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     rng = np.random.default_rng(0)
     edges = np.stack([np.arange(30), (np.arange(30) + 7) % 30], axis=1)
     path = save(
         tmp_path, edges=edges, features=rng.standard_normal((30, 2)), labels=np.arange(30) % 3
     )
-
-    def call(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "boundlab", "run", "fanout", *arguments]
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path
-        )
-
-    done = call("--advise", str(path), "--memory-budget", "64kB", "--out", "found")
+    command = ["run", "fanout", "--advise", str(path), "--memory-budget"]
+    done = subprocess.run(
+        [sys.executable, "-m", "boundlab", *command, "64kB", "--out", "found"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert "batch size" in done.stdout
     assert len(list((tmp_path / "found").glob("fanout-advise-*.nc"))) == 1
     assert len(list((tmp_path / "found" / "figures").glob("*.png"))) == 1
-    refused = call("--advise", str(path), "--memory-budget", "9")
-    assert refused.returncode == 2
-    assert "memory_budget" in refused.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command_line, "_use_compilation_cache", lambda: None)
+    assert command_line.run_command([*command, "9"]) == 2
+    assert "memory_budget" in capsys.readouterr().err

@@ -1,45 +1,26 @@
-"""The part on cost: claims, units, and the measured times that ship as data."""
+"""The part on cost: units, counts, and the measured times that ship as data."""
 
 import csv
 import dataclasses
 import json
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab.analysis.fanout import cost, step_times
+from boundlab.analysis.fanout import step_times
 from boundlab.analysis.fanout.config import PRESETS, Config
-from boundlab.sweeps import sweep
 from boundlab.theory.fanout import training_flops
-from boundlab.verdicts import Status, judge
 
 SMOKE = PRESETS["smoke"]
 
 
-def repeat(name: str, *args: Any, **kwargs: Any) -> xr.Dataset:
-    return sweep(*args, progress=False, **kwargs)
-
-
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    return cost.run(SMOKE, jax.random.key(3), repeat)
-
-
-def test_no_claim_is_violated_and_every_control_is_rejected(dataset: xr.Dataset) -> None:
-    claims = cost.CLAIMS
-    verdicts = judge(
-        claims,
-        [claim.check(dataset) for claim in claims],
-        [claim.control(dataset) for claim in claims],
-        false_alarm_rate=1e-3,
-    )
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("fanout", "cost_")
 
 
 def test_costs_are_iterations_times_a_step(dataset: xr.Dataset) -> None:

@@ -1,52 +1,33 @@
-"""The part on stopping rules at a small size: its claims, their controls, its helpers and its layout."""
+"""The part on stopping rules: its layout, its targets and its helpers."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
 
-import boundlab
 from boundlab.analysis.fanout import stopping
-from boundlab.analysis.fanout.config import Config
+from boundlab.analysis.fanout.config import PRESETS, Config
 from boundlab.analysis.fanout.stopping_runs import Recorded, parse, stop, stop_by_rules
-from boundlab.verdicts import Status, judge
 
-TINY = Config(
-    stopping_nodes=240,
-    stopping_batch_sizes=(20, 60, 240),
-    stopping_seeds=24,
-    stopping_grid_seeds=24,
-    stopping_settings=("sage mse sgd", "sage mse adam", "gcn_block mse sgd"),
-)
+SMOKE = PRESETS["smoke"]
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return stopping.run(TINY, jax.random.key(3, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = stopping.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("fanout", "stopping_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("stopping_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["stopping_batch_time"].shape == (24, 3, 6)
-    assert dataset["stopping_grid_time"].shape == (3, 24, 3, 3, 4)
+    assert dataset["stopping_batch_time"].shape == (SMOKE.stopping_seeds, 3, 6)
+    assert dataset["stopping_grid_time"].shape == (3, SMOKE.stopping_grid_seeds, 3, 3, 4)
     # A run that is never stopped counts its whole length.
     for times, never, steps in (
-        ("stopping_batch_time", "stopping_batch_censored", TINY.stopping_steps),
-        ("stopping_grid_time", "stopping_grid_censored", TINY.stopping_grid_steps),
+        ("stopping_batch_time", "stopping_batch_censored", SMOKE.stopping_steps),
+        ("stopping_grid_time", "stopping_grid_censored", SMOKE.stopping_grid_steps),
     ):
         assert dataset[never].max() == 1.0
         assert (dataset[times].where(dataset[never] == 1.0, steps) == steps).all()

@@ -1,4 +1,6 @@
-"""The part on transport distances at a small size: its claims, controls, helpers and layout."""
+"""The part on transport distances: its layout and its helpers."""
+
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -6,37 +8,21 @@ import pytest
 import scipy.stats
 import xarray as xr
 
-import boundlab
-from boundlab.analysis.fanout import transport, transport_delta, transport_gaps
-from boundlab.analysis.fanout.config import Config
+from boundlab.analysis.fanout import transport_delta, transport_gaps
+from boundlab.analysis.fanout.config import PRESETS, Config
 from boundlab.models import graphs
-from boundlab.verdicts import Status, judge
-
-TINY = Config(transport_nodes=120, transport_seeds=64, transport_labels=256)
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return transport.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = transport.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("fanout", "transport_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("transport_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["transport_gap"].shape == (5, 5, 64)
+    assert dataset["transport_gap"].shape == (5, 5, PRESETS["smoke"].transport_seeds)
     assert (dataset["transport_train_loss"] < dataset["transport_bound"]).all()
     # Rows outside of the batch read as zero, squared: 1/d + (b/n)(1/β − 2/d).
     few, sizes = dataset["transport_few"], dataset["transport_batch_size"]
@@ -76,7 +62,7 @@ def test_sampled_rows_are_means_over_neighbours(key: jax.Array) -> None:
 
 def test_losses_of_the_minimiser(key: jax.Array) -> None:
     """With all neighbours: least squares on the training means, by lstsq; one problem and split."""
-    cases = transport_gaps._cases(TINY, key)
+    cases = transport_gaps._cases(Config(transport_nodes=120), key)
     train, test = (np.asarray(part) for part in transport_gaps._split(key, 120))
     h, y = np.asarray(cases.means[2]), np.asarray(cases.targets[2])
     square, cross = h[train].T @ h[train] / len(train), y[train].T @ h[train] / len(train)

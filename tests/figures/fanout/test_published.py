@@ -1,20 +1,17 @@
 """The figures of the published numbers show the dataset's numbers on labelled axes."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab.analysis.fanout import published as part
-from boundlab.analysis.fanout.config import Config
 from boundlab.figures.fanout import published
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    return part.run(
-        Config(selection_draws=64), jax.random.key(1), lambda *_: pytest.fail("no sweep")
-    )
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("fanout", "published_")
 
 
 def test_figures_hold_the_numbers(dataset: xr.Dataset) -> None:

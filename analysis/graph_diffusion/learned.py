@@ -179,7 +179,8 @@ def _draw(key: jax.Array, params: dict, times: np.ndarray, draws: int) -> jax.Ar
 
     x, adjacency = samplers.sample_graphs(
         key,
-        *SDES,
+        SDES[0],
+        SDES[1],
         score,
         times,
         len(NETWORKS) * draws,
@@ -278,10 +279,10 @@ def _linear(params: dict, times: np.ndarray, measured: xr.Dataset) -> xr.Dataset
         matrices = linear_matrices(name, params, times[:-1])
         law = theory.linear_score_reverse(*setting, times, matrices)
         errors = theory.linear_score_error(*setting, times, matrices)
-        terms = theory.system_bound_with_score_error(*setting, times, *errors)
+        bound = theory.system_bound_with_score_error(*setting, times, *errors)
         by_step = np.stack([np.asarray(error) for error in errors], axis=1)
         rows["kl"].append(float(theory.covariance_kl(target, law)))
-        rows["terms"].append([float(value) for value in terms.values()])
+        rows["terms"].append([float(value) for value in bound.values()])
         rows["cost"].append((rates * by_step).sum(axis=0))
         rows["error"].append(by_step[shown])
         rows["variance"].append(along(np.asarray(law)))
@@ -379,8 +380,8 @@ def _lower_bounds(measured: xr.Dataset) -> xr.Dataset:
         drawn = measured["drawn"].values[:, place].astype(np.float64)
         fitted = drawn[:held_out].reshape(-1, drawn.shape[-1])
         mean, other = fitted.mean(axis=0), np.linalg.inv(np.cov(fitted.T))
-        values = [_squares(z - mean, other) - _squares(z, precision) for z in (true, drawn)]
-        lower.append(_witness(*values, held_out))
+        ratio = [_squares(z - mean, other) - _squares(z, precision) for z in (true, drawn)]
+        lower.append(_witness(ratio[0], ratio[1], held_out))
         bound.append(measured["cost"].values[held_out:, place].sum(axis=1))
     return xr.Dataset(
         {

@@ -1,35 +1,22 @@
 """Helpers and layout of the part that compares SGD with ridge."""
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
-from boundlab import sweep
 from boundlab.analysis.excess_risk import comparison, spiked
-from boundlab.analysis.excess_risk.config import Config
+from boundlab.analysis.excess_risk.config import PRESETS
 
-TINY = Config(
-    num_seeds=64,
-    num_designs=8,
-    num_nodes=16,
-    num_samples=(12, 40),
-    structure_nodes=32,
-    spiked_dim=64,
-    resolution=3,
-)
-
-
-def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-    return sweep(*args, progress=False, **kwargs)
+SMOKE = PRESETS["smoke"]
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spiked, "STATED_DIM", TINY.spiked_dim)  # shares the programs of the curves
-        return comparison.run(TINY, jax.random.key(3), repeat)
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("excess_risk", "comparison_")
 
 
 def test_spectrum_and_teachers() -> None:
@@ -56,17 +43,19 @@ def test_best_ridge_for_an_even_teacher_is_noise_over_prior(dataset: xr.Dataset)
 
 def test_best_ridge_on_the_spike_by_scalar_search(dataset: xr.Dataset) -> None:
     # The two-level equations of the deterministic equivalent, solved by hand in κ.
-    count, tail = 64, spiked.TAIL / 63
+    count, levels = 64, spiked.spectrum(SMOKE.spiked_dim, spiked.TAIL)
+
+    def unspent(log_kappa: float, power: int) -> float:
+        return count - np.sum((levels / (levels + np.exp(log_kappa))) ** power)
 
     def total(log_kappa: float) -> float:
-        kappa = np.exp(log_kappa)
-        levels = np.array([1.0] + [tail] * 63)
-        learnt = levels / (levels + kappa)
-        missed = (1 - learnt[0]) ** 2
-        unspent = count - np.sum(learnt**2)
-        return (count * missed + spiked.NOISE * np.sum(learnt**2)) / unspent
+        missed = (np.exp(log_kappa) / (1 + np.exp(log_kappa))) ** 2
+        left = unspent(log_kappa, 2)
+        return (count * missed + spiked.NOISE * (count - left)) / left
 
-    best = minimize_scalar(total, bounds=(-14, 0), method="bounded", options={"xatol": 1e-9})
+    # λ = κ (N − Σ𝓛) ≥ 0 keeps κ above that of λ = 0.
+    lowest = brentq(unspent, -14, 0, args=(1,))
+    best = minimize_scalar(total, bounds=(lowest, 0), method="bounded", options={"xatol": 1e-9})
     at = dataset.sel(comparison_teacher="head", comparison_samples=count)
     assert float(at.comparison_spiked_ridge_theory) == pytest.approx(best.fun, rel=1e-6)
 
@@ -94,17 +83,16 @@ def ratio_by_search(dim: int, tail: float, noise: float, count: int) -> float:
 def test_stated_ratios_by_search(dataset: xr.Dataset) -> None:
     win, loss = spiked.STATED
     for name, case in (("comparison_stated_win", win), ("comparison_stated_loss", loss)):
-        expected = ratio_by_search(TINY.spiked_dim, *case)
+        expected = ratio_by_search(spiked.STATED_DIM, *case)
         np.testing.assert_allclose(dataset[name], expected, rtol=2e-3)
-    # At the number of directions of the claim.
-    assert 3.2 < ratio_by_search(spiked.STATED_DIM, *win) < 4.0
-    assert ratio_by_search(spiked.STATED_DIM, *loss) < 0.7
+    assert 3.2 < dataset["comparison_stated_win"] < 4.0
+    assert dataset["comparison_stated_loss"] < 0.7
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     assert dataset.comparison_floor_ridge.dims == ("comparison_graph", "design")
-    assert dataset.comparison_floor_sgd.sizes["comparison_fraction"] == 3
-    assert dataset.comparison_phase.shape == (3, 2, 3)
+    assert dataset.comparison_floor_sgd.sizes["comparison_fraction"] == len(comparison.FRACTIONS)
+    assert dataset.comparison_phase.shape == (SMOKE.resolution, 2, SMOKE.resolution)
     assert set(dataset.comparison_simulated_samples.values) <= set(
         dataset.comparison_samples.values
     )

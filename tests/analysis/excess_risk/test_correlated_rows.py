@@ -1,25 +1,18 @@
 """Helpers and layout of the part on nodes as samples."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab import sweep
 from boundlab.analysis.excess_risk import correlated_rows
-from boundlab.analysis.excess_risk.config import Config
 from boundlab.models.graphs import star
-
-TINY = Config(num_designs=4)
-
-
-def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-    return sweep(*args, progress=False, **kwargs)
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    return correlated_rows.run(TINY, jax.random.key(3), repeat)
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("excess_risk", "correlated_")
 
 
 @pytest.mark.smoke

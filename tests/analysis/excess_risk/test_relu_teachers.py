@@ -1,25 +1,23 @@
 """Helpers and layout of the part on ReLU teachers."""
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
 import xarray as xr
 from scipy.integrate import quad
 
-from boundlab import sweep
-from boundlab.analysis.excess_risk import relu_regression, relu_teachers
-from boundlab.analysis.excess_risk.config import Config
+from boundlab.analysis.excess_risk import PARTS, relu_regression, relu_teachers
+from boundlab.analysis.excess_risk.config import PRESETS
+from boundlab.theory.excess_risk import relu
 
-TINY = Config(num_seeds=16, num_nodes=16, num_samples=(8, 32))
-
-
-def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-    return sweep(*args, progress=False, **kwargs)
+SMOKE = PRESETS["smoke"]
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    return relu_teachers.run(TINY, jax.random.key(3), repeat)
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("excess_risk", "relu_")
 
 
 def test_start_is_as_long_as_the_teacher_and_nearly_orthogonal() -> None:
@@ -33,19 +31,24 @@ def test_start_is_as_long_as_the_teacher_and_nearly_orthogonal() -> None:
 def test_simulated_points_lie_on_the_lines(dataset: xr.Dataset) -> None:
     assert set(dataset.relu_simulated_fraction.values) <= set(dataset.relu_fraction.values)
     assert set(dataset.relu_simulated_ridge.values) <= set(dataset.relu_ridge.values)
-    assert dataset.relu_sgd_risk.sizes["relu_seed"] == 4
-    assert dataset.relu_drawn_risk.sizes["seed"] == 16
+    assert dataset.relu_sgd_risk.sizes["relu_seed"] == SMOKE.num_seeds // 4
+    assert dataset.relu_drawn_risk.sizes["seed"] == SMOKE.num_seeds
 
 
 def test_the_quiet_theory_forgets_exactly_the_teachers_noise(dataset: xr.Dataset) -> None:
     # At b² = 1, 4σ² alone is what σ² − ¼ gives together with b²: at σ² = ¼ that of no noise.
     little = dataset.sel(relu_ridge=slice(0, 1))
     assert (little.relu_ridge_quiet < 0.8 * little.relu_ridge_theory).all()
-    mu = np.linspace(0.5, 1.5, 6)[None] / 6
-    teacher = np.ones_like(mu)
-    found = relu_regression.theory(mu, teacher, 0.25)
-    silent = relu_regression.theory(mu, teacher, 0.0)
-    np.testing.assert_allclose(found.relu_ridge_quiet, silent.relu_ridge_theory, rtol=1e-12)
+    part_key = jax.random.fold_in(jax.random.key(0), PARTS.index(relu_teachers))
+    graph_key = jax.random.fold_in(part_key, 0)
+    names, mu, teachers = relu_teachers._spectra(SMOKE, graph_key, relu_teachers.DIM)
+    for name, spectrum, teacher in zip(names, mu, teachers, strict=True):
+        for ridge in (0.5, 8.0):
+            silent = relu.ridge_risk(spectrum, teacher**2, 0.0, ridge, relu_regression.NUM_SAMPLES)
+            found = dataset.relu_ridge_quiet.sel(relu_graph=name).sel(
+                relu_ridge=ridge, method="nearest"
+            )
+            np.testing.assert_allclose(found, silent, rtol=1e-10)
 
 
 def test_drawn_pairs_have_their_lengths_and_angles(dataset: xr.Dataset) -> None:

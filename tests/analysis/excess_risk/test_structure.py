@@ -1,5 +1,6 @@
 """Helpers and layout of the part on graph structure."""
 
+from collections.abc import Callable
 from itertools import combinations
 
 import jax
@@ -7,14 +8,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab.analysis.excess_risk import structure, tuned
-from boundlab.analysis.excess_risk.config import Config
+from boundlab.analysis.excess_risk import PARTS, structure, tuned
+from boundlab.analysis.excess_risk.config import PRESETS
 from boundlab.analysis.excess_risk.problems import graph_pair
 from boundlab.models.graph_operators import graph_operator
 from boundlab.models.graphs import Graph, complete, from_edges, hypercube, star
 from boundlab.theory.excess_risk import ridge, sgd
 
-TINY = Config(structure_nodes=32, structure_samples=24, num_graphs=2, resolution=3)
+SMOKE = PRESETS["smoke"]
+
+
+def part_key(place: int) -> jax.Array:
+    """Key that the part folds from its own in the shared run."""
+    own = jax.random.fold_in(jax.random.key(0), PARTS.index(structure))
+    return jax.random.fold_in(own, place)
 
 
 def cycles_by_enumeration(graph: Graph) -> int:
@@ -67,14 +74,14 @@ def test_tuned_ridges_are_rows_of_their_own() -> None:
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    return structure.run(TINY, jax.random.key(7), lambda *args, **kwargs: pytest.fail("no sweep"))
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("excess_risk", "structure_")
 
 
 def test_contrast_needs_no_eigenvalues(dataset: xr.Dataset) -> None:
     """Ranks from traces and the top eigenvalue of a sparse solver, against a dense one."""
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(7), 1), 1)
-    for name, graph in graph_pair(key, structure.CONTRAST_NODES, TINY.degree).items():
+    key = jax.random.fold_in(part_key(1), 1)
+    for name, graph in graph_pair(key, structure.CONTRAST_NODES, SMOKE.degree).items():
         drawn = dataset.sel(structure_graph=1, structure_pair=name)
         for kind in structure.CONTRASTED:
             values = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind)))
@@ -85,27 +92,27 @@ def test_contrast_needs_no_eigenvalues(dataset: xr.Dataset) -> None:
 
 
 def test_handicap_by_search(dataset: xr.Dataset) -> None:
-    """Step sizes and effective ridges on a fine grid, risks written out: N = 128, d = 32."""
-    graphs = graph_pair(jax.random.fold_in(jax.random.key(7), 0), 32, TINY.degree)
-    count, start = 128, 64
+    """Step sizes and effective ridges on a fine grid, risks written out: N = 4d."""
+    graphs = graph_pair(part_key(0), SMOKE.structure_nodes, SMOKE.degree)
+    count, start = 4 * SMOKE.structure_nodes, 2 * SMOKE.structure_nodes
     for name, graph in graphs.items():
         for kind in structure.CONTRASTED:
             mu = np.linalg.eigvalsh(np.asarray(graph_operator(graph, kind))) ** 2
             mu /= mu.sum()
             power = mu**2 / np.sum(mu**2)  # θ*² ∝ μ
             # (steps, directions): s_i is carried as e_i = μ_i s_i.
-            x = np.geomspace(1e-2, float(sgd.stability_limit(mu)), 2001)[:-1, None] * mu
+            x = np.geomspace(1e-2, float(sgd.stability_limit(mu)), 201)[:-1, None] * mu
             risk, total = np.tile(power, (len(x), 1)), np.zeros_like(x)
             for t in range(count):
                 if t >= start:
                     decay = 1 - x
                     total += (1 + 2 * decay * (1 - decay ** (count - 1 - t)) / x) * risk
-                shared = risk.sum(axis=1, keepdims=True) + TINY.noise_variance
+                shared = risk.sum(axis=1, keepdims=True) + SMOKE.noise_variance
                 risk = (1 - 2 * x + 2 * x**2) * risk + x**2 * shared
             best_sgd = total.sum(axis=1).min() / (count - start) ** 2
             learnt = mu / (mu + np.geomspace(1e-8, 10.0, 20_001)[:, None])
             spent = np.sum(learnt**2, axis=1)
-            error = count * ((1 - learnt) ** 2 @ power) + TINY.noise_variance * spent
+            error = count * ((1 - learnt) ** 2 @ power) + SMOKE.noise_variance * spent
             best_ridge = np.min(error / (count - spent))
             found = dataset["structure_handicap"].sel(
                 structure_pair=name, structure_contrasted=kind
@@ -117,7 +124,7 @@ def test_layout(dataset: xr.Dataset) -> None:
     prefixed = [name for name in (*dataset.variables, *dataset.dims) if "structure_" in str(name)]
     assert len(prefixed) == len([*dataset.variables, *dataset.dims])
     np.testing.assert_allclose(dataset["structure_spectrum"].sum("structure_direction"), 1.0)
-    assert dataset["structure_sgd_risk"].shape == (2, 4, 3, 3)
+    assert dataset["structure_sgd_risk"].shape == (2, 4, SMOKE.resolution, SMOKE.resolution)
     risks = dataset[["structure_sgd_risk", "structure_ridge_risk"]]
     # With more noise nobody does better, and with signal power 1 nobody needs a risk above 1.
     assert all((risks[name].diff("structure_noise") > 0).all() for name in risks)

@@ -11,12 +11,13 @@ from boundlab.figures.graph_diffusion import (
     generation,
     horizon,
     ladder,
+    learned,
     metrics,
     paradigms,
     topology,
 )
 
-PARTS = (topology, horizon, ladder, paradigms, edges, coupling, metrics, generation)
+PARTS = (topology, horizon, ladder, paradigms, edges, coupling, learned, metrics, generation)
 
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:

@@ -137,8 +137,6 @@ def _dispatch(command: str, arguments: list[str], console: Console) -> int:
         use(study(options.studies[0]), asked, options.out, plain, say=_teller(console))
         return 0
     jobs = _results(options, overrides, console)
-    if command == "run":
-        return 0
     from boundlab import publish
 
     return publish.publish(

@@ -82,6 +82,8 @@ class Study:
     """Measured time of each preset, for `boundlab list`."""
     tool: Tool | None = None
     """What the study offers for a user's own data, if anything."""
+    shown: str | None = None
+    """Module of the study's figures that `boundlab run` draws at once; the others on request."""
 
     def __post_init__(self) -> None:
         if tuple(self.presets) != PRESETS:

@@ -24,7 +24,15 @@ Job = tuple[Study, Path]
 def publish(
     command: str, jobs: Sequence[Job], folder: Path, rate: float, *, say: Callable[[str], None]
 ) -> int:
-    """Carry out `verify`, `figures` or `report` on saved results and return the exit code."""
+    """Carry out `run`, `verify`, `figures` or `report` on saved results and return the exit code."""
+    if command == "run":
+        for study, path in jobs:
+            if study.shown is not None:
+                module = f"boundlab.figures.{study.name}.{study.shown}"
+                drawn = drawn_by(module, results.load(path))
+                for file in save_figures(drawn, folder / "figures", study.name):
+                    say(f"wrote {file}")
+        return 0
     loaded = [(study, path, results.load(path)) for study, path in jobs]
     if command == "figures":
         for study, _, dataset in loaded:

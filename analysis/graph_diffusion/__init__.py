@@ -49,4 +49,5 @@ STUDY = Study(
     experiment=experiment,
     claims=tuple(claim for part in PARTS for claim in part.CLAIMS),
     costs={"smoke": "1 min", "quick": "3 min", "paper": "a night (estimated)"},
+    shown="generation",
 )

@@ -148,6 +148,18 @@ def test_figures(tmp_path: Path) -> None:
     assert names == ["toy-F1-toy.png", "toy-F1-toy.svg"]
 
 
+def test_run_draws_what_the_study_shows(
+    toy: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    object.__setattr__(toy, "shown", "part")
+    part = types.ModuleType("boundlab.figures.toy.part")
+    part.draw = lambda dataset: {"F2-part": (Figure(figsize=(1, 1)), str(dataset.sizes))}
+    monkeypatch.setitem(sys.modules, "boundlab.figures.toy.part", part)
+    assert _call("run", "toy", "--out", "r") == 0
+    names = sorted(p.name for p in (tmp_path / "r" / "figures").iterdir())
+    assert names == ["toy-F2-part.png", "toy-F2-part.svg"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -268,7 +268,7 @@ def _linear(params: dict, times: np.ndarray, measured: xr.Dataset) -> xr.Dataset
     system = coupled_system()
     setting = (system.covariance, DIM_FEATURES, SCHEDULES)
     target = theory.noised_covariance(*setting, EARLY_STOP)
-    exact_law = np.asarray(theory.joint_reverse(*setting, times))
+    exact_law = np.asarray(theory.linear_score_reverse(*setting, times, -_precisions(times[:-1])))
     rates, shown = _rates(times), _shown(times)
 
     def along(law: np.ndarray) -> np.ndarray:

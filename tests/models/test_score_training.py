@@ -179,17 +179,33 @@ def test_divergence_is_named_and_the_last_good_chunk_kept(key: jax.Array, tmp_pa
 def test_networks_learn_whatever_stands_in_the_padding(
     key: jax.Array, graphs: tuple[np.ndarray, ...]
 ) -> None:
-    """Loss of small networks in single precision falls; NaN outside the graphs changes no bit."""
+    """Loss of small networks in single precision falls; NaN outside the graphs is never handed on."""
     x, adjacency, mask = graphs
     model = GraphModel(
         FeatureScore(FEATURES, 1, 4), StructureScore(1, 4, 1, 1, 2, 2), sde.vp(0.1, 8.0), sde.ou()
     )
     settings: dict[str, Any] = {"num_steps": 60, "batch_size": 32, "chunk_steps": 60}
-    found = train_scores(key, model, x, adjacency, mask, **settings, advance=advance)
+    handed_on = []
+
+    def recorded(*args: Any, constants: Any, **kwargs: Any) -> Any:
+        handed_on.append(constants)
+        return advance(*args, constants=constants, **kwargs)
+
+    def stopped(*args: Any, constants: Any, **kwargs: Any) -> Any:
+        handed_on.append(constants)
+        raise KeyboardInterrupt
+
     pairs = mask[:, :, None] & mask[:, None, :]
     holes = (np.where(mask[:, :, None], x, np.nan), np.where(pairs, adjacency, np.inf))
-    again = train_scores(key, model, *holes, mask, **settings, advance=advance)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(again), strict=True):
+    found = train_scores(key, model, *holes, mask, **settings, advance=recorded)
+    with pytest.raises(KeyboardInterrupt):
+        train_scores(
+            *(key, model, x, adjacency, mask),
+            **settings,
+            initial_params=found.params,
+            advance=stopped,
+        )
+    for one, other in zip(*handed_on, strict=True):  # all that training sees of the graphs
         np.testing.assert_array_equal(one, other)
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype(np.float32)}
     assert set(found.params) == {"features", "structure"}

@@ -1,41 +1,26 @@
-"""The part on coupling at a small size: its claims, controls and layout."""
+"""Layout of the part on coupling, and the law of its data."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.linalg
 import xarray as xr
 
-import boundlab
-from boundlab.analysis.graph_diffusion import coupled_system, coupling
-from boundlab.analysis.graph_diffusion.config import Config
-from boundlab.verdicts import Status, judge
-
-TINY = Config(coupling_steps=(25, 100), coupling_seeds=96)
+from boundlab.analysis.graph_diffusion import coupled_system
+from boundlab.analysis.graph_diffusion.config import PRESETS
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return coupling.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = coupling.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "coupling_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("coupling_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["coupling_variance_jacobi"].shape == (96, 7)
+    assert dataset["coupling_variance_jacobi"].shape == (PRESETS["smoke"].coupling_seeds, 7)
     assert (np.diff(dataset["coupling_price_theory"]) > 0).all()
 
 

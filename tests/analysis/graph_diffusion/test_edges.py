@@ -1,6 +1,7 @@
-"""The part on edges at a small size: its claims, controls and layout."""
+"""Layout of the part on edges, its published numbers, and the score of its simulation."""
 
-import jax
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,36 +9,22 @@ import scipy.stats
 import xarray as xr
 
 import boundlab
-from boundlab.analysis.graph_diffusion import edges, edges_simulation
-from boundlab.analysis.graph_diffusion.config import Config
-from boundlab.verdicts import Status, judge
-
-TINY = Config(edges_ladder=(40, 100), edges_steps=250, edges_seeds=64, edges_draws=256)
+from boundlab.analysis.graph_diffusion import edges_simulation
+from boundlab.analysis.graph_diffusion.config import PRESETS, Config
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return edges.run(TINY, jax.random.key(5, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = edges.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "edges_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("edges_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["edges_short"].shape == (64, 3, 4)
-    assert dataset["edges_share"].shape == (64, 5, 2)
+    seeds = PRESETS["smoke"].edges_seeds
+    assert dataset["edges_short"].shape == (seeds, 3, 4)
+    assert dataset["edges_share"].shape == (seeds, 5, 2)
     assert not any(v.isnull().any() for v in dataset.data_vars.values())
 
 

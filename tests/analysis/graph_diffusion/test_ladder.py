@@ -1,47 +1,25 @@
-"""The part on the ladder at a small size: its claims, controls and layout."""
+"""Layout of the part on the ladder, and its grids."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
 
-import boundlab
-from boundlab.analysis.graph_diffusion import ladder
-from boundlab.analysis.graph_diffusion.config import Config
+from boundlab.analysis.graph_diffusion.config import PRESETS
 from boundlab.analysis.graph_diffusion.padded_grids import padded_grid
-from boundlab.verdicts import Status, judge
-
-TINY = Config(
-    ladder_steps=(50, 200, 400),
-    ladder_case_steps=(5, 100),
-    ladder_fine_steps=5_000,
-    ladder_seeds=96,
-    ladder_draws=128,
-)
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return ladder.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = ladder.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "ladder_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("ladder_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["ladder_variance"].shape == (96, 4, 6)
+    assert dataset["ladder_variance"].shape == (PRESETS["smoke"].ladder_seeds, 4, 6)
     assert (dataset["ladder_path"].isel(ladder_bounded=0) <= dataset["ladder_lipschitz"]).all()
 
 

@@ -1,4 +1,6 @@
-"""The part on metrics at a small size: claims, controls, layout, and its pools."""
+"""Layout of the part on metrics, its counts, and its pools."""
+
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -8,35 +10,20 @@ import scipy.special
 import scipy.stats
 import xarray as xr
 
-import boundlab
 from boundlab.analysis.graph_diffusion import metrics
-from boundlab.analysis.graph_diffusion.config import Config
-from boundlab.verdicts import Status, judge
-
-TINY = Config(metrics_draws=64, metrics_pool=120, metrics_seeds=128)
+from boundlab.analysis.graph_diffusion.config import PRESETS
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return metrics.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in metrics.CLAIMS]
-    verdicts = judge(metrics.CLAIMS, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "metrics_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("metrics_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["metrics_v"].sizes["metrics_seed"] == 128
+    assert dataset["metrics_v"].sizes["metrics_seed"] == PRESETS["smoke"].metrics_seeds
     assert (dataset["metrics_v"] > 0).all()
     diagonals = dataset["metrics_v_theory"] - dataset["metrics_u_theory"]
     size = dataset["metrics_size"]

@@ -1,4 +1,6 @@
-"""The part on the three paradigms at a small size: its claims, controls, helpers and layout."""
+"""Layout of the part on the three paradigms, and its helpers."""
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -7,42 +9,21 @@ import pytest
 import scipy.stats
 import xarray as xr
 
-import boundlab
-from boundlab.analysis.graph_diffusion import block_model_draws, paradigms, paradigms_samples
-from boundlab.analysis.graph_diffusion.config import Config
-from boundlab.verdicts import Status, judge
-
-TINY = Config(
-    paradigms_steps=(25, 100),
-    paradigms_seeds=64,
-    paradigms_run_steps=200,
-    paradigms_runs=128,
-)
+from boundlab.analysis.graph_diffusion import block_model_draws, paradigms_samples
+from boundlab.analysis.graph_diffusion.config import PRESETS
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return paradigms.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    claims = paradigms.CLAIMS
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in claims]
-    verdicts = judge(claims, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "paradigms_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:
     named = [str(name) for name in (*dataset.variables, *dataset.dims)]
     assert all(name.startswith("paradigms_") for name in named)
     assert all({"long_name", "units"} <= set(v.attrs) for v in dataset.data_vars.values())
-    assert dataset["paradigms_fisher"].sizes["paradigms_seed"] == 64
-    assert dataset["paradigms_sbm_lower"].shape == (64, 3)
+    assert dataset["paradigms_fisher"].sizes["paradigms_seed"] == PRESETS["smoke"].paradigms_seeds
+    assert dataset["paradigms_sbm_lower"].shape == (PRESETS["smoke"].paradigms_runs // 2, 3)
 
 
 def test_bound_of_the_block_model_is_unbiased(dataset: xr.Dataset) -> None:

@@ -1,41 +1,20 @@
-"""The part on topology at a small size: claims, controls, layout, and its numbers by hand."""
+"""Layout of the part on topology, and its numbers by hand."""
 
 import itertools
+from collections.abc import Callable
 
-import jax
 import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
 
-import boundlab
 from boundlab.analysis.graph_diffusion import topology, topology_simulation
-from boundlab.analysis.graph_diffusion.config import Config
 from boundlab.models import graphs
-from boundlab.verdicts import Status, judge
-
-TINY = Config(
-    topology_nodes=(16, 128),
-    topology_features=50,
-    topology_draws=8,
-    topology_seeds=64,
-)
 
 
 @pytest.fixture(scope="module")
-def dataset() -> xr.Dataset:
-    def repeat(name: str, *args: object, **kwargs: object) -> xr.Dataset:
-        return boundlab.sweep(*args, progress=False, **kwargs)
-
-    return topology.run(TINY, jax.random.key(7, impl="threefry2x32"), repeat)
-
-
-def test_claims_hold_and_controls_are_rejected(dataset: xr.Dataset) -> None:
-    checks = [[check(dataset) for check in (c.check, c.control)] for c in topology.CLAIMS]
-    verdicts = judge(topology.CLAIMS, *zip(*checks, strict=True), false_alarm_rate=1e-3)
-    for verdict in verdicts:
-        assert verdict.status != Status.VIOLATED, verdict
-        assert verdict.control_rejected, verdict
+def dataset(smoke_of: Callable[..., xr.Dataset]) -> xr.Dataset:
+    return smoke_of("graph_diffusion", "topology_")
 
 
 def test_layout(dataset: xr.Dataset) -> None:

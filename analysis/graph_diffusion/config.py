@@ -200,6 +200,7 @@ PRESETS = {
         generation_seeds=16,
         generation_graphs=10,
         learned_training_steps=400,
+        learned_steps=200,
         learned_seeds=64,
         learned_draws=16,
     ),

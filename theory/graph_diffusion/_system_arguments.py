@@ -11,6 +11,10 @@ from boundlab.precision import is_traced
 
 # Asymmetry up to this share of the largest entry is taken for rounding.
 ROUNDING = 1e-8
+# Times and rates up to this size, the squares of which don't overflow.
+LARGEST = 1e100
+# Counts up to this size, which float64 holds exactly.
+MOST = 10**15
 
 
 class System(NamedTuple):
@@ -44,7 +48,7 @@ def system_of(covariance: Any, dim_features: Any, schedules: Any) -> System:
         "dim_features", dim_features, 1, len(matrix) - 1, why="both blocks have a coordinate"
     )
     check_shape("schedules", schedules, (2, 2), "(β₀, β₁) of features and of structure")
-    check_number("schedules", schedules, 0)
+    check_number("schedules", schedules, 0, LARGEST)
     if not is_traced(schedules) and not np.asarray(schedules).max() > 0:
         raise fail("schedules", schedules, "a positive rate in one block at least")
     rates = jnp.asarray(schedules, jnp.float64)
@@ -64,16 +68,18 @@ def positive_definite(name: str, value: Any) -> Float[Array, "d d"]:
         if asymmetry > ROUNDING * np.abs(matrix).max():
             raise fail(name, f"an asymmetry of {asymmetry:.3g}", "a symmetric matrix")
         matrix = (matrix + matrix.T) / 2
-        lowest = np.linalg.eigvalsh(matrix)[0]
-        if lowest <= 0.0:
-            raise fail(name, f"an eigenvalue {lowest:.6g}", "a positive-definite matrix")
+        eigenvalues = np.linalg.eigvalsh(matrix)
+        lowest, rounding = eigenvalues[0], len(matrix) * np.finfo(np.float64).eps * eigenvalues[-1]
+        if lowest <= rounding:
+            got = f"an eigenvalue {lowest:.6g}" + (" within rounding of 0" if lowest > 0 else "")
+            raise fail(name, got, "a positive-definite matrix")
     return jnp.asarray(matrix, jnp.float64)
 
 
 def times_of(value: Any) -> Float[Array, " steps_1"]:
     """Strictly decreasing times ≥ 0, at least two."""
     check_shape("times", value, (None,))
-    check_number("times", value, 0)
+    check_number("times", value, 0, LARGEST)
     if not is_traced(value):
         array = np.asarray(value)
         if len(array) < 2:
@@ -83,6 +89,12 @@ def times_of(value: Any) -> Float[Array, " steps_1"]:
             pair = array[rises[0] : rises[0] + 2].tolist()
             raise fail("times", f"{pair[0]} and then {pair[1]}", "strictly decreasing times")
     return jnp.asarray(value, jnp.float64)
+
+
+def check_overflow(covariance: Float[Array, "d d"]) -> None:
+    """Refuse the times of a sampler whose covariance has overflowed."""
+    if not is_traced(covariance) and not np.isfinite(np.asarray(covariance)).all():
+        raise fail("times", "steps so long that the sampler overflows", "shorter steps")
 
 
 def integrated_beta(

@@ -15,7 +15,11 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import float64, is_traced
-from boundlab.theory.graph_diffusion._system_arguments import positive_definite, times_of
+from boundlab.theory.graph_diffusion._system_arguments import (
+    check_overflow,
+    positive_definite,
+    times_of,
+)
 from boundlab.theory.graph_diffusion.systems import covariance_kl
 from boundlab.typing import Numbers, Scalar
 
@@ -77,7 +81,9 @@ def coupled_drift_reverse(covariance: Any, coupling: Any, times: Numbers) -> Flo
     Source: derived, docs/graph_diffusion.md#coupled-drift.
 
     """
-    return _reverse(_drift_of(covariance, coupling), times_of(times))
+    found = _reverse(_drift_of(covariance, coupling), times_of(times))
+    check_overflow(found)
+    return found
 
 
 @float64

@@ -140,7 +140,8 @@ def _discretization(
     ) -> tuple[Float[Array, " d"], None]:
         tau, t = pair
         stretch = 0.5 * jnp.log1p((tau - t) / (t + offset))
-        at = (t + offset) * jnp.exp(stretch * (1.0 + NODES)) - offset
+        # Not as a difference of two exponentials: `offset` may be far longer than the step.
+        at = t + (t + offset) * jnp.expm1(stretch * (1.0 + NODES))
         weights = WEIGHTS * stretch * (at + offset)
         rates = slopes[None, :, 0] + (slopes[:, 1] - slopes[:, 0])[None, :] * at[:, None]
         fisher = jax.vmap(_fisher, in_axes=(None, None, 0))(covariance, slopes, at)

@@ -18,6 +18,7 @@ from boundlab.checks import check_choice, check_integer, check_number, check_sha
 from boundlab.precision import float64, is_traced
 from boundlab.theory.graph_diffusion._system_arguments import (
     System,
+    check_overflow,
     integrated_beta,
     noised,
     positive_definite,
@@ -74,7 +75,9 @@ def joint_reverse(
     seen = system.covariance
     if scores == "marginal":
         seen = seen * system.own_block
-    return _reverse(seen, system.prior, system.features, system.slopes, grid, order == "jacobi")
+    found = _reverse(seen, system.prior, system.features, system.slopes, grid, order == "jacobi")
+    check_overflow(found)
+    return found
 
 
 @functools.partial(jax.jit, static_argnums=5)

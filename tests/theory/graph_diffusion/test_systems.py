@@ -20,6 +20,8 @@ from boundlab.theory.graph_diffusion import (
 
 SCHEDULES = ((0.1, 4.0), (0.1, 8.0))
 OU = ((2.0, 2.0), (2.0, 2.0))
+# Of rank 1, though its least eigenvalue in float64 may be above 0.
+SINGULAR = np.outer([0.1, 0.7], [0.1, 0.7])
 DIM = 6
 
 
@@ -320,6 +322,7 @@ def test_steps_may_be_traced(covariance):
         ({"covariance": np.array([[1.0, 0.5], [0.1, 1.0]])}, "covariance"),
         ({"covariance": np.eye(2)[:1]}, "covariance"),
         ({"covariance": np.array([[1.0, np.nan], [np.nan, 1.0]])}, "covariance"),
+        ({"covariance": SINGULAR}, "covariance"),
         ({"dim_features": 0}, "dim_features"),
         ({"dim_features": 2}, "dim_features"),
         ({"schedules": ((0.1, 1.0),)}, "schedules"),
@@ -329,6 +332,8 @@ def test_steps_may_be_traced(covariance):
         ({"times": [0.5, 0.5]}, "times"),
         ({"times": [0.5, -0.1]}, "times"),
         ({"times": [0.5]}, "times"),
+        ({"times": [1e200, 0.1]}, "times"),
+        ({"schedules": ((1e200, 1.0), (1.0, 1.0))}, "schedules"),
         ({"scores": "conditional"}, "scores"),
         ({"order": "gauss-seidel"}, "order"),
     ],
@@ -345,6 +350,29 @@ def test_bad_input_is_named(as_users_call, change, named):
     if named not in ("scores", "order"):
         with pytest.raises(ValueError, match=f"^{named}:"):
             system_bound(**arguments)
+
+
+@pytest.mark.parametrize("variance", [1e10, 1e17, 1e80])
+def test_bound_at_large_variances(variance):
+    """There the score is −e^{2t}x/λ and x moves as e^{−t}: a step costs ∫(e^τ − e^t)² dt/λ a mode.
+
+    The next order in 1/λ is below rounding but for the first case.
+    """
+    times = np.array([1.0, 0.5, 0.1])
+    cost = sum(
+        0.5 * (np.exp(2 * tau) - np.exp(2 * t))
+        - 2 * np.exp(tau) * (np.exp(tau) - np.exp(t))
+        + (tau - t) * np.exp(2 * tau)
+        for tau, t in pairwise(times)
+    )
+    terms = system_bound(variance * np.eye(2), 1, OU, times)
+    np.testing.assert_allclose(float(terms["features"]) * variance, cost, rtol=1e-8)
+    np.testing.assert_allclose(float(terms["structure"]) * variance, cost, rtol=1e-8)
+
+
+def test_overflow_is_named():
+    with pytest.raises(ValueError, match=r"^times: got steps so long"):
+        joint_reverse(np.eye(2), 1, OU, [1000.0, 600.0, 0.1])
 
 
 def test_other_bad_input_is_named(as_users_call):

@@ -9,6 +9,11 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import is_traced
+from boundlab.theory.graph_diffusion._gaussian_arguments import stretched
+
+# Limits within which Δ² neither overflows nor is a ratio of numbers without digits.
+SHORTEST = 1e-100
+LARGEST = 1e100
 
 
 class Edge(NamedTuple):
@@ -37,35 +42,33 @@ def with_values(
     x: Any, t: Any, probability: Any, low: Any, high: Any
 ) -> tuple[Float[Array, "*shape"], Edge]:
     check_number("x", x)
-    values = jnp.asarray(x, jnp.float64)
     check_shape("t", t, ())
-    check_number("t", t, 0, low_open=True)
+    check_number("t", t, SHORTEST)
+    check_number("probability", probability, 0, 1, low_open=True, high_open=True)
+    values, chance = stretched(x=x, probability=probability)
     time = jnp.broadcast_to(jnp.asarray(t, jnp.float64), values.shape)
-    return values, edge_of("x", time, 1.0, probability, low, high)
+    return values, edge_of("x", time, 1.0, chance, low, high)
 
 
 def at_times(t: Any, probability: Any, low: Any, high: Any, name: str = "t") -> Edge:
-    check_number(name, t, 0, low_open=True)
+    check_number(name, t, SHORTEST)
     return edge_of(name, t, 1.0, probability, low, high)
 
 
 def edge_of(name: str, value: Any, rate: float, probability: Any, low: Any, high: Any) -> Edge:
-    """The arguments in the shape of `value`, the argument `name`; rate·value is the OU time."""
-    times = jnp.asarray(value, jnp.float64) * rate
+    """The arguments in their one shape; rate·value, `value` the argument `name`, is the OU time."""
     check_number("probability", probability, 0, 1, low_open=True, high_open=True)
-    chance = jnp.asarray(probability, jnp.float64)
-    if chance.shape not in ((), times.shape):
-        raise fail("probability", f"shape {chance.shape}", f"one number or the shape of {name}")
+    times, chance = stretched(**{name: value, "probability": probability})
     check_codes(low, high)
     codes = [jnp.asarray(code, jnp.float64) for code in (low, high)]
-    return _noised(times, chance, codes[0], codes[1])
+    return _noised(times * rate, chance, codes[0], codes[1])
 
 
 def check_codes(low: Any, high: Any) -> None:
     """Refuse values of missing and present edges but two finite numbers, low < high."""
     for name, code in (("low", low), ("high", high)):
         check_shape(name, code, ())
-        check_number(name, code)
+        check_number(name, code, -LARGEST, LARGEST)
     if not is_traced(low, high) and not float(np.asarray(low)) < float(np.asarray(high)):
         raise fail("low", low, f"a number below high = {high}")
 

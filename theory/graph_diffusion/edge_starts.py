@@ -11,7 +11,12 @@ from jaxtyping import Array, Float
 
 from boundlab.checks import check_number
 from boundlab.precision import float64
-from boundlab.theory.graph_diffusion._edge_arguments import Edge, at_times, edge_of
+from boundlab.theory.graph_diffusion._edge_arguments import (
+    SHORTEST,
+    Edge,
+    at_times,
+    edge_of,
+)
 from boundlab.theory.graph_diffusion.edges import edge_information
 from boundlab.typing import Numbers, Scalar
 
@@ -31,13 +36,14 @@ def edge_initialization_kl(
     To 1e-15 absolutely.
 
     Args:
-        horizon: OU times T > 0, of any shape, T = B/2 for another schedule. All arguments may be traced.
-        probability: p in (0, 1), one number or of the shape of `horizon`.
+        horizon: OU times T ≥ 1e-100, of any shape, T = B/2 for another schedule. All arguments may be
+            traced.
+        probability: p in (0, 1); it and `horizon` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like horizon, in nats.
+        An array of that shape, in nats.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -58,13 +64,14 @@ def edge_chi_squared(
     Hermite series of docs/graph_diffusion.md summed by Mehler's formula.
 
     Args:
-        horizon: OU times T > 0, of any shape, T = B/2 for another schedule. All arguments may be traced.
-        probability: p in (0, 1), one number or of the shape of `horizon`.
+        horizon: OU times T ≥ 1e-100, of any shape, T = B/2 for another schedule. All arguments may be
+            traced.
+        probability: p in (0, 1); it and `horizon` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like horizon.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -86,13 +93,14 @@ def edge_probability_after_sampling(
     tends to p as B → ∞ and to P(x > (a₀ + a₁)/2) as B → 0.
 
     Args:
-        probability: p in (0, 1), one number or of the shape of `integrated_beta`.
-        integrated_beta: B = ∫β > 0, the total noise of the schedule, of any shape. All may be traced.
+        probability: p in (0, 1); it and `integrated_beta` are one number or of one common shape.
+        integrated_beta: B = ∫β ≥ 1e-100, the total noise of the schedule, of any shape. All may be
+            traced.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like integrated_beta.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -100,7 +108,7 @@ def edge_probability_after_sampling(
     Source: derived, docs/graph_diffusion.md#short-schedule.
 
     """
-    check_number("integrated_beta", integrated_beta, 0, low_open=True)
+    check_number("integrated_beta", integrated_beta, SHORTEST)
     return _prior_posterior(
         edge_of("integrated_beta", integrated_beta, 0.5, probability, low, high)
     )

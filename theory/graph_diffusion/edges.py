@@ -34,13 +34,13 @@ def edge_posterior(
 
     Args:
         x: Noised values, of any shape. All arguments may be traced.
-        t: OU time > 0, t = B/2 for another schedule of total noise B.
-        probability: p in (0, 1), one number or of the shape of `x`.
+        t: OU time ≥ 1e-100, t = B/2 for another schedule of total noise B.
+        probability: p in (0, 1); it and `x` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like x.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -62,13 +62,13 @@ def edge_score(
 
     Args:
         x: Noised values, of any shape. All arguments may be traced.
-        t: OU time > 0, t = B/2 for another schedule of total noise B.
-        probability: p in (0, 1), one number or of the shape of `x`.
+        t: OU time ≥ 1e-100, t = B/2 for another schedule of total noise B.
+        probability: p in (0, 1); it and `x` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like x.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -87,13 +87,13 @@ def edge_log_density(
 
     Args:
         x: Noised values, of any shape. All arguments may be traced.
-        t: OU time > 0, t = B/2 for another schedule of total noise B.
-        probability: p in (0, 1), one number or of the shape of `x`.
+        t: OU time ≥ 1e-100, t = B/2 for another schedule of total noise B.
+        probability: p in (0, 1); it and `x` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like x.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -114,13 +114,13 @@ def edge_mmse(
     (a₁ − a₀)² E r(1 − r); by the trapezoid rule around the integrand's mode, to 1e-10 at every t.
 
     Args:
-        t: OU times > 0, of any shape, t = B/2 for another schedule. All arguments may be traced.
-        probability: p in (0, 1), one number or of the shape of `t`.
+        t: OU times ≥ 1e-100, of any shape, t = B/2 for another schedule. All arguments may be traced.
+        probability: p in (0, 1); it and `t` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like t; the square isn't halved.
+        An array of that shape; the square isn't halved.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -138,13 +138,13 @@ def edge_fisher(
     """J(t) = E(d log q_t/dx)², the Fisher information of a noised edge: 1/σ² − (m²/σ⁴) mmse.
 
     Args:
-        t: OU times > 0, of any shape, t = B/2 for another schedule. All arguments may be traced.
-        probability: p in (0, 1), one number or of the shape of `t`.
+        t: OU times ≥ 1e-100, of any shape, t = B/2 for another schedule. All arguments may be traced.
+        probability: p in (0, 1); it and `t` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like t.
+        An array of that shape.
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -164,13 +164,13 @@ def edge_entropy(
     I(a; x) = H(p) − E H(r), H(p) = −p log p − (1−p) log(1−p), with the integral taken as in `edge_mmse`.
 
     Args:
-        t: OU times > 0, of any shape, t = B/2 for another schedule. All arguments may be traced.
-        probability: p in (0, 1), one number or of the shape of `t`.
+        t: OU times ≥ 1e-100, of any shape, t = B/2 for another schedule. All arguments may be traced.
+        probability: p in (0, 1); it and `t` are one number or of one common shape.
         low: a₀, the value of a missing edge.
         high: a₁ > a₀, the value of an edge.
 
     Returns:
-        An array like t; negative where σ is small.
+        An array of that shape; negative where σ is small.
 
     Raises:
         ValueError: an argument is out of range; it is named.

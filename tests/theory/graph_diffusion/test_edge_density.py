@@ -2,11 +2,13 @@
 
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
 
+from boundlab.precision import x64
 from boundlab.theory.graph_diffusion import edge_sampling_errors, propagate_edge_density
 
 
@@ -112,6 +114,8 @@ def test_finer_grids_agree():
         ({"num_points": 300.5}, "num_points"),
         ({"half_width": 1.0}, "half_width"),
         ({"half_width": -1.0}, "half_width"),
+        ({"half_width": 1e308}, "half_width"),
+        ({"num_points": 10**400}, "num_points"),
         ({"low": -40.0, "high": -39.0}, "half_width"),
         ({"times": [0.5, 1.0]}, "times"),
         ({"times": [0.5, 0.0]}, "times"),
@@ -126,6 +130,14 @@ def test_bad_input(change, named):
     for function in (propagate_edge_density, edge_sampling_errors):
         with pytest.raises(ValueError, match=f"^{named}:"):
             function(**arguments)
+
+
+def test_known_times_with_a_traced_probability():
+    times = np.array([1.0, 0.7, 0.5])
+    with x64():
+        traced = jax.jit(lambda p: propagate_edge_density(times, p, num_points=301)[1])(0.3)
+    _, density = propagate_edge_density(times, 0.3, num_points=301)
+    np.testing.assert_allclose(traced, density, rtol=1e-12, atol=1e-16)
 
 
 def test_data_outside_the_grid():

@@ -245,15 +245,35 @@ def test_traced_and_broadcast():
     np.testing.assert_allclose(slope, difference / (2 * step), rtol=1e-7)
 
 
+def test_one_time_and_many_probabilities():
+    chances = np.array([0.1, 0.3])
+    for function in (edge_mmse, edge_fisher, edge_entropy, edge_initialization_kl):
+        expected = [float(function(0.3, chance)) for chance in chances]
+        np.testing.assert_allclose(function(0.3, chances), expected, rtol=1e-14)
+    # By hand: P(edge | x) at x = m/2, half-way between the two values, is p.
+    middle = 0.5 * np.exp(-0.3)
+    np.testing.assert_allclose(edge_posterior(middle, 0.3, chances), chances, rtol=1e-14)
+    np.testing.assert_allclose(
+        edge_score(middle, 0.3, chances),
+        np.exp(-0.3) * (chances - 0.5) / -np.expm1(-0.6),
+        rtol=1e-13,
+    )
+    found = edge_probability_after_sampling(chances, 0.55)
+    expected = [float(edge_probability_after_sampling(chance, 0.55)) for chance in chances]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
 @pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"probability": 0.0}, "probability"),
         ({"probability": 1.0}, "probability"),
-        ({"probability": np.full(3, 0.2)}, "probability"),
+        ({"probability": [[0.2], [0.3, 0.4]]}, "probability"),
         ({"t": 0.0}, "t"),
         ({"t": np.nan}, "t"),
+        ({"t": 1e-308}, "t"),
+        ({"high": 1e200}, "high"),
         ({"low": 1.0}, "low"),
         ({"low": np.zeros(2)}, "low"),
         ({"high": np.inf}, "high"),
@@ -287,5 +307,8 @@ def test_bad_totals_and_values():
         bernoulli_graph_totals(0.5, np.array([0.2]), np.array([4]))
     with pytest.raises(ValueError, match=r"^x:"):
         edge_score(np.array([np.nan]), 0.5, 0.2)
+    for function in (edge_mmse, edge_probability_after_sampling):
+        with pytest.raises(ValueError, match=r"^probability: got shape"):
+            function(np.full(2, 0.5), np.full(3, 0.5))
     with pytest.raises(ValueError, match=r"^t:"):
         edge_score(np.zeros(2), np.array([0.5, 0.6]), 0.2)

@@ -36,9 +36,9 @@ def modes_of(name: str, value: Any, size: int, *, scalar: bool = False) -> Float
     if value is None:
         return jnp.zeros(size, jnp.float64)
     if scalar:
+        check_number(name, value)
         known = getattr(value, "shape", None)
         if (np.shape(value) if known is None else known) == ():
-            check_number(name, value)
             return jnp.broadcast_to(jnp.asarray(value, jnp.float64), (size,))
     check_shape(name, value, (size,), "one number an eigenvalue")
     check_number(name, value)

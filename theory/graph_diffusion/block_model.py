@@ -19,6 +19,8 @@ from boundlab.precision import float64, is_traced
 from boundlab.typing import Numbers, Scalar
 
 MAX_NODES = 10
+# Below it the square has no digits.
+SMALLEST_NOISE = 1e-100
 
 
 @float64
@@ -48,7 +50,7 @@ def sbm_joint_score(
         p_in: Probability of an edge within a block, in (0, 1).
         p_out: Probability of an edge across, in (0, 1).
         mu: Distance μ of a feature's mean from 0.
-        noise_std: s > 0, standard deviation of the features given the labels.
+        noise_std: s ≥ 1e-100, standard deviation of the features given the labels.
 
     Returns:
         (score_x (n,), score_edges (n(n−1)/2,)); zeros for a block whose mean is 1.
@@ -87,7 +89,7 @@ def sbm_information_density(
         p_in: Probability of an edge within a block, in (0, 1).
         p_out: Probability of an edge across, in (0, 1).
         mu: Distance μ of a feature's mean from 0.
-        noise_std: s > 0, standard deviation of the features given the labels.
+        noise_std: s ≥ 1e-100, standard deviation of the features given the labels.
 
     Returns:
         A JAX scalar.
@@ -138,7 +140,7 @@ def _model_of(
         "p_in": (p_in, {"low": 0, "high": 1, "low_open": True, "high_open": True}),
         "p_out": (p_out, {"low": 0, "high": 1, "low_open": True, "high_open": True}),
         "mu": (mu, {}),
-        "noise_std": (noise_std, {"low": 0, "low_open": True}),
+        "noise_std": (noise_std, {"low": SMALLEST_NOISE}),
     }
     values = []
     for name, (value, limits) in scalars.items():

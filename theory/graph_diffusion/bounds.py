@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_integer, check_number, check_shape
 from boundlab.precision import float64
 from boundlab.theory.graph_diffusion._gaussian_arguments import grid_of, number_of, span_of
+from boundlab.theory.graph_diffusion._system_arguments import MOST
 from boundlab.typing import Count, Numbers, Scalar
 
 
@@ -38,7 +39,7 @@ def bound_lipschitz(
 
     """
     slope = number_of("lipschitz", lipschitz, 0, low_open=True)
-    size, steps = check_integer("dim", dim, 1), check_integer("num_steps", num_steps, 1)
+    size, steps = check_integer("dim", dim, 1, MOST), check_integer("num_steps", num_steps, 1, MOST)
     end, stop = span_of(horizon, early_stop)
     h = (end - stop) / steps
     return size * (slope**2 * h + slope * h**2 / 3.0) * (end - stop)
@@ -71,7 +72,7 @@ def bound_entropy_fisher(
 
     """
     grid = grid_of(times)
-    size = check_integer("dim", dim, 1)
+    size = check_integer("dim", dim, 1, MOST)
     check_shape("entropy", entropy, grid.shape, "one number a time")
     check_number("entropy", entropy)
     check_shape("fisher", fisher, grid.shape, "one number a time")
@@ -122,7 +123,7 @@ def bound_chen_shape(
     start = number_of("kl_of_data", kl_of_data, 0)
     moment = number_of("second_moment", second_moment, 0)
     slope = number_of("lipschitz", lipschitz, 0, low_open=True)
-    size, steps = check_integer("dim", dim, 1), check_integer("num_steps", num_steps, 1)
+    size, steps = check_integer("dim", dim, 1, MOST), check_integer("num_steps", num_steps, 1, MOST)
     end = number_of("horizon", horizon, 0, low_open=True)
     error = number_of("score_error", score_error, 0)
     factor = number_of("constant", constant, 0, low_open=True)
@@ -157,7 +158,7 @@ def bound_benton_shape(
     """
     grid = grid_of(times)
     check_number("times", times, 0, low_open=True)
-    size = check_integer("dim", dim, 1)
+    size = check_integer("dim", dim, 1, MOST)
     error = number_of("score_error", score_error, 0)
     factor = number_of("constant", constant, 0, low_open=True)
     kappa = jnp.max(-jnp.diff(grid) / jnp.minimum(1.0, grid[1:]))

@@ -9,6 +9,7 @@ from boundlab.precision import float64, is_traced
 from boundlab.typing import Count, Scalar
 
 KINDS = ("uniform", "geometric", "benton")
+MOST_STEPS = 10**8
 
 
 @float64
@@ -36,7 +37,7 @@ def time_grid(
 
     """
     check_choice("kind", kind, KINDS)
-    steps = check_integer("num_steps", num_steps, 1)
+    steps = check_integer("num_steps", num_steps, 1, MOST_STEPS, why="what memory holds")
     for name, value in (("horizon", horizon), ("early_stop", early_stop)):
         check_shape(name, value, ())
         check_number(name, value, 0, low_open=True)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_integer, check_number, check_shape
 from boundlab.precision import float64, is_traced
 from boundlab.theory.graph_diffusion._gaussian_arguments import eigenvalues_of, modes_of
+from boundlab.theory.graph_diffusion._system_arguments import MOST
 from boundlab.typing import Count, Numbers
 
 # log T is bracketed by these; every root of finite input lies between.
@@ -50,7 +51,7 @@ def optimal_horizon(
         check_number("num_steps", num_steps, 1)
         steps = jnp.asarray(num_steps).astype(jnp.float64)
     else:
-        steps = jnp.asarray(check_integer("num_steps", num_steps, 1), jnp.float64)
+        steps = jnp.asarray(check_integer("num_steps", num_steps, 1, MOST), jnp.float64)
     return _root(modes, steps, modes_of("mean", mean, len(modes)))
 
 

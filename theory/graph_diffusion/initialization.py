@@ -20,6 +20,7 @@ from boundlab.theory.graph_diffusion._gaussian_arguments import (
     noised,
     number_of,
 )
+from boundlab.theory.graph_diffusion._system_arguments import MOST
 from boundlab.typing import Count, Numbers, Scalar
 
 # How far weights may be from a sum of 1.
@@ -77,7 +78,7 @@ def initialization_kl_universal(
 
     """
     moment = number_of("second_moment", second_moment, 0)
-    size = check_integer("dim", dim, 1)
+    size = check_integer("dim", dim, 1, MOST)
     beta = number_of("integrated_beta", integrated_beta, 0, low_open=True)
     q = jnp.exp(-beta)
     log_rest = jnp.log(-jnp.expm1(-beta))

@@ -165,6 +165,7 @@ def test_one_node(as_users_call):
         ({"p_out": 0.0}, "p_out"),
         ({"mu": np.nan}, "mu"),
         ({"noise_std": 0.0}, "noise_std"),
+        ({"noise_std": 1e-200, "mean_features": 1.0}, "noise_std"),
     ],
 )
 def test_bad_input_is_named(as_users_call, change, named):

@@ -180,6 +180,8 @@ def test_known_arguments_within_a_traced_function():
         ("dim", bound_lipschitz, (1.0, 1.5, 1.0, 0.1, 10)),
         ("early_stop", bound_lipschitz, (1.0, 1, 1.0, 1.0, 10)),
         ("num_steps", bound_lipschitz, (1.0, 1, 1.0, 0.1, 0)),
+        ("num_steps", bound_lipschitz, (1.0, 1, 1.0, 0.1, 10**400)),
+        ("dim", bound_lipschitz, (1.0, 10**400, 1.0, 0.1, 10)),
         ("entropy", bound_entropy_fisher, ([1.0], [1.0, 1.0], [1.0, 0.5], 1)),
         ("fisher", bound_entropy_fisher, ([1.0, 1.0], [1.0, -1.0], [1.0, 0.5], 1)),
         ("times", bound_entropy_fisher, ([1.0, 1.0], [1.0, 1.0], [0.5, 1.0], 1)),

@@ -52,6 +52,7 @@ def test_traced_ends(kind):
         ("horizon", ([1.0, 2.0], 0.01, 4, "uniform")),
         ("num_steps", (1.0, 0.01, 0, "uniform")),
         ("num_steps", (1.0, 0.01, 2.5, "uniform")),
+        ("num_steps", (1.0, 0.01, 10**12, "uniform")),
         ("num_steps", (3.0, 0.01, 1, "benton")),
         ("num_steps", (1.0, np.nextafter(1.0, 0.0), 3, "uniform")),
         ("kind", (1.0, 0.01, 4, "linear")),

@@ -100,6 +100,7 @@ def test_traced_steps_and_derivative():
         ("eigenvalues", (2.0, 10)),
         ("num_steps", ([2.0], 0)),
         ("num_steps", ([2.0], 1.5)),
+        ("num_steps", ([2.0], 10**400)),
         ("mean", ([2.0], 10, [1.0, 2.0])),
     ],
 )

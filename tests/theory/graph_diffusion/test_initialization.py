@@ -116,6 +116,7 @@ def test_traced():
         ("mean", initialization_kl, ([1.0], 1.0, [1.0, 2.0])),
         ("second_moment", initialization_kl_universal, (-1.0, 1, 1.0)),
         ("dim", initialization_kl_universal, (1.0, 0, 1.0)),
+        ("dim", initialization_kl_universal, (1.0, 10**400, 1.0)),
         ("integrated_beta", initialization_kl_universal, (1.0, 1, 0.0)),
         ("hermite_moments", initialization_chi2, ([0.1, 0.2], 1.0)),
         ("integrated_beta", initialization_chi2, ([[0.1]], 0.0)),

@@ -192,6 +192,7 @@ def test_extreme_sizes_stay_finite():
         ("relative_score_error", {"relative_score_error": [0.1]}),
         ("score_bias", {"score_bias": [0.1, 0.2, 0.3]}),
         ("score_bias", {"score_bias": np.inf}),
+        ("score_bias", {"score_bias": [[0.1], [0.2, 0.3]]}),
         ("mean", {"mean": 1.0}),
         ("mean", {"mean": [1.0]}),
     ],

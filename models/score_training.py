@@ -254,6 +254,9 @@ def train_scores(
 ) -> ScoreTraining:
     """Train the two score networks of `model` on graphs by denoising score matching.
 
+    With `advance=functools.partial(boundlab.long_runs.advance, checkpoint=path)` the training shows a
+    bar and, interrupted, is continued by the same call to the same bits.
+
     Args:
         key: one typed key, concrete.
         model: networks and SDEs.

@@ -10,6 +10,7 @@ import lineax
 import numpy as np
 import pytest
 
+import boundlab
 from boundlab.models import samplers
 from boundlab.models import sde as sdes
 from boundlab.models.sampler_steps import SCHEMES, coefficients
@@ -273,3 +274,17 @@ def test_bad_input(changed, named, key: jax.Array, as_users_call) -> None:
     }
     with pytest.raises(ValueError, match=f"^{named}"):
         samplers.sample(**arguments | changed)
+
+
+def test_within_a_sweep(key: jax.Array) -> None:
+    """NumPy times of single precision stay concrete where a sweep splits its entries over devices."""
+    times = np.linspace(1.0, 0.1, 4, dtype=np.float32)
+
+    def one(params: dict, key: jax.Array) -> jax.Array:
+        x = samplers.sample(key, sdes.vp(0.1, 20.0), lambda x, t: -params["pull"] * x, times, (3,))
+        return x.sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = boundlab.sweep(one, {"pull": [1.0]}, jax.random.split(key, 2), progress=False)
+    assert np.isfinite(found["value"].values).all()

@@ -56,6 +56,36 @@ def system_of(covariance: Any, dim_features: Any, schedules: Any) -> System:
     return System(matrix, features, rates[np.where(features, 0, 1)])
 
 
+def system_over(
+    covariance: Any, dim_features: Any, schedules: Any, times: Any
+) -> tuple[System, Float[Array, " steps_1"]]:
+    """The system and the grid of times, over which no rate may fall below 0."""
+    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    _check_rates(schedules, times)
+    return system, grid
+
+
+def system_at(
+    covariance: Any, dim_features: Any, schedules: Any, t: Any
+) -> tuple[System, Float[Array, ""]]:
+    """The system and one time ≥ 0, until which no rate may fall below 0."""
+    system = system_of(covariance, dim_features, schedules)
+    check_shape("t", t, ())
+    check_number("t", t, 0, LARGEST)
+    _check_rates(schedules, t)
+    return system, jnp.asarray(t, jnp.float64)
+
+
+def _check_rates(schedules: Any, times: Any) -> None:
+    """Refuse a falling rate that is negative by the last of the checked times."""
+    if is_traced(schedules, times):
+        return
+    last, ends = float(np.max(np.asarray(times))), np.asarray(schedules, np.float64)
+    rates = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * last
+    if rates.min() < -ROUNDING * ends.max():
+        raise fail("schedules", f"a rate of {rates.min():.3g} at time {last:g}", "rates ≥ 0")
+
+
 def positive_definite(name: str, value: Any) -> Float[Array, "d d"]:
     """A symmetric positive-definite matrix in float64; a traced one isn't looked at."""
     check_shape(name, value, (None, None))

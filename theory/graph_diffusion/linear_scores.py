@@ -16,8 +16,8 @@ from boundlab.precision import float64
 from boundlab.theory.graph_diffusion._system_arguments import (
     integrated_beta,
     noised,
-    system_of,
-    times_of,
+    system_at,
+    system_over,
 )
 from boundlab.typing import Count, Numbers, Scalar
 
@@ -49,7 +49,7 @@ def linear_score_reverse(
     Source: derived, docs/graph_diffusion.md#score-error.
 
     """
-    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    system, grid = system_over(covariance, dim_features, schedules, times)
     scores = _matrices_of(matrices, len(grid) - 1, len(system.covariance))
     return _reverse(system.prior, system.slopes, grid, scores)
 
@@ -97,7 +97,7 @@ def linear_score_error(
     Source: derived, docs/graph_diffusion.md#score-error.
 
     """
-    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    system, grid = system_over(covariance, dim_features, schedules, times)
     scores = _matrices_of(matrices, len(grid) - 1, len(system.covariance))
 
     rows = _errors(system.covariance, system.slopes, grid[:-1], scores)
@@ -145,10 +145,7 @@ def block_mmse(
     Source: derived, docs/graph_diffusion.md#training-loss.
 
     """
-    system = system_of(covariance, dim_features, schedules)
-    check_shape("t", t, ())
-    check_number("t", t, 0)
-    time = jnp.asarray(t, jnp.float64)
+    system, time = system_at(covariance, dim_features, schedules, t)
     total = integrated_beta(system.slopes, jnp.zeros_like(time), time)
     cross = system.covariance * jnp.exp(-0.5 * total)[None, :]
     gain = jnp.linalg.solve(noised(system.covariance, total), cross.T).T

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
+from boundlab.checks import check_choice, check_integer, check_shape, fail
 from boundlab.precision import float64, is_traced
 from boundlab.theory.graph_diffusion._system_arguments import (
     System,
@@ -22,8 +22,8 @@ from boundlab.theory.graph_diffusion._system_arguments import (
     integrated_beta,
     noised,
     positive_definite,
-    system_of,
-    times_of,
+    system_at,
+    system_over,
 )
 from boundlab.typing import Count, Numbers, Scalar
 
@@ -69,7 +69,7 @@ def joint_reverse(
     Source: derived, docs/graph_diffusion.md#coupled-systems.
 
     """
-    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    system, grid = system_over(covariance, dim_features, schedules, times)
     check_choice("scores", scores, SCORES)
     check_choice("order", order, ORDERS)
     seen = system.covariance
@@ -129,8 +129,7 @@ def noised_covariance(
     Source: derived, docs/graph_diffusion.md#coupled-systems.
 
     """
-    system = system_of(covariance, dim_features, schedules)
-    return _at(system, _time_of(t))
+    return _at(*system_at(covariance, dim_features, schedules, t))
 
 
 @float64
@@ -156,8 +155,8 @@ def block_fisher(
     Source: derived, docs/graph_diffusion.md#coupled-systems.
 
     """
-    system = system_of(covariance, dim_features, schedules)
-    diagonal = jnp.diag(jnp.linalg.inv(_at(system, _time_of(t))))
+    system, time = system_at(covariance, dim_features, schedules, t)
+    diagonal = jnp.diag(jnp.linalg.inv(_at(system, time)))
     return jnp.sum(diagonal * system.features), jnp.sum(diagonal * (1.0 - system.features))
 
 
@@ -263,7 +262,7 @@ def two_stage_reverse(
     Source: derived, docs/graph_diffusion.md#paradigms.
 
     """
-    system, grid = system_of(covariance, dim_features, schedules), times_of(times)
+    system, grid = system_over(covariance, dim_features, schedules, times)
     if not is_traced(schedules) and not (np.asarray(schedules).max(axis=1) > 0).all():
         raise fail("schedules", schedules, "a positive rate in each block")
     size = int(np.sum(system.features))
@@ -278,12 +277,6 @@ def two_stage_reverse(
     cross = slope @ change
     moved = jnp.block([[cross @ slope.T, cross], [cross.T, change]])
     return given + moved
-
-
-def _time_of(t: Scalar) -> Float[Array, ""]:
-    check_shape("t", t, ())
-    check_number("t", t, 0)
-    return jnp.asarray(t, jnp.float64)
 
 
 def _at(system: System, t: Float[Array, ""]) -> Float[Array, "d d"]:

@@ -334,6 +334,7 @@ def test_steps_may_be_traced(covariance):
         ({"times": [0.5]}, "times"),
         ({"times": [1e200, 0.1]}, "times"),
         ({"schedules": ((1e200, 1.0), (1.0, 1.0))}, "schedules"),
+        ({"schedules": ((2.0, 1.0), (1.0, 1.0)), "times": [3.0, 0.1]}, "schedules"),
         ({"scores": "conditional"}, "scores"),
         ({"order": "gauss-seidel"}, "order"),
     ],
@@ -376,6 +377,8 @@ def test_overflow_is_named():
 
 
 def test_other_bad_input_is_named(as_users_call):
+    with pytest.raises(ValueError, match=r"^schedules: got a rate of -1 at time 3"):
+        block_fisher(np.eye(2), 1, ((2.0, 1.0), (1.0, 1.0)), 3.0)
     with pytest.raises(ValueError, match=r"^t:"):
         block_fisher(np.eye(2), 1, OU, -0.1)
     with pytest.raises(ValueError, match=r"^error_structure:"):

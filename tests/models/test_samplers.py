@@ -281,8 +281,10 @@ def test_within_a_sweep(key: jax.Array) -> None:
     times = np.linspace(1.0, 0.1, 4, dtype=np.float32)
 
     def one(params: dict, key: jax.Array) -> jax.Array:
-        x = samplers.sample(key, sdes.vp(0.1, 20.0), lambda x, t: -params["pull"] * x, times, (3,))
-        return x.sum()
+        def score(x: jax.Array, t: jax.Array) -> jax.Array:
+            return -params["pull"].astype(x.dtype) * x
+
+        return samplers.sample(key, sdes.vp(0.1, 20.0), score, times, (3,)).sum()
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -58,7 +58,7 @@ class Config:
     """Numbers of steps N whose exact law on one edge is shown; 40 and 100 are simulated, too."""
     edges_steps: int = 1000
     """Euler–Maruyama steps of the published schedule; its recipe has 1,000."""
-    edges_seeds: int = 160
+    edges_seeds: int = 320
     """Runs behind every simulated share of edges."""
     edges_draws: int = 1024
     """Edges of each run."""

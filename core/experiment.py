@@ -112,5 +112,7 @@ class Study:
         check_key("key", key)
         with one_blas_thread(), study_precision():
             dataset = self.experiment(config, key, Runner(checkpoint, progress))
+        # JAX arrays in it would be computed with in the precision of whoever reads them.
+        dataset = dataset.as_numpy()
         fields = dataclasses.asdict(config)  # type: ignore[call-overload]
         return dataset.assign_attrs(study=self.name, config=json.dumps(fields, sort_keys=True))

@@ -30,6 +30,14 @@ def test_a_typed_key_runs(key):
     assert float(STUDY.run(Config(), key)["draw"]) == float(jax.random.uniform(key))
 
 
+def test_results_are_numpy_arrays(key):
+    def give(config, key, repeat):
+        return xr.Dataset({"draw": ("x", jax.random.uniform(key, (2,)))})
+
+    study = dataclasses.replace(STUDY, experiment=give)
+    assert type(study.run(Config(), key)["draw"].data) is np.ndarray
+
+
 @pytest.mark.parametrize("bad", [0, None, "a", 1.5, np.zeros(2, np.uint32)])
 def test_anything_but_one_typed_key_is_refused(key, bad):
     for wrong in (bad, jax.random.split(key), jax.random.key_data(key)):

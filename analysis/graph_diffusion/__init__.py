@@ -48,6 +48,6 @@ STUDY = Study(
     presets=PRESETS,
     experiment=experiment,
     claims=tuple(claim for part in PARTS for claim in part.CLAIMS),
-    costs={"smoke": "1 min", "quick": "3 min", "paper": "a night (estimated)"},
+    costs={"smoke": "30 s", "quick": "2 min", "paper": "a night (estimated)"},
     shown="generation",
 )

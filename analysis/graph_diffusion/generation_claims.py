@@ -37,7 +37,7 @@ def _nearer(near: str, far: str) -> Check:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        id="generation_beats_random_edges",
+        id="generation-beats-random-edges",
         source=PAGE,
         statement="Trained networks come nearer in clustering and orbits than random edges",
         kind=Kind.ORDER,
@@ -48,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
         test=DISCREPANCY_TEST,
     ),
     Claim(
-        id="generation_misses_the_floor",
+        id="generation-misses-the-floor",
         source=PAGE,
         statement="A short training doesn't reach what other graphs of the law reach",
         kind=Kind.ORDER,
@@ -59,7 +59,7 @@ CLAIMS: tuple[Claim, ...] = (
         test=DISCREPANCY_TEST,
     ),
     Claim(
-        id="generation_equivariance",
+        id="generation-equivariance",
         source=Source("derived", "docs/graph_diffusion.md#equivariance"),
         statement="Relabelling start and noise relabels what the sampler returns",
         kind=Kind.IDENTITY,

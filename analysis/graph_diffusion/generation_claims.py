@@ -11,7 +11,9 @@ NETWORKS, OTHERS, RANDOM = "networks", "other graphs of the law", "random edges,
 PATTERNS = ["clustering", "orbits"]
 PAGE = Source("derived", "docs/graph_diffusion.md#generation")
 DISCREPANCY = "boundlab.models.graph_metrics.mmd_squared"
-DISCREPANCY_TEST = "tests/models/test_graph_discrepancy.py::test_discrepancy_is_that_of_double_loops"
+DISCREPANCY_TEST = (
+    "tests/models/test_graph_discrepancy.py::test_discrepancy_is_that_of_double_loops"
+)
 ROUNDING = 1e-10
 
 

@@ -41,7 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="generation-beats-random-edges",
         source=PAGE,
-        statement="Trained networks come nearer in clustering and orbits than random edges",
+        statement="Networks beat random edges in clustering and orbits",
         kind=Kind.ORDER,
         check=_nearer(NETWORKS, RANDOM),
         control=_nearer(RANDOM, OTHERS),

@@ -80,4 +80,5 @@ def _discrepancies(axis: Any, part: xr.Dataset) -> None:
     axis.set_yscale("log")
     axis.set_ylim(top=5.0)
     axis.set_xticks(range(len(KERNELS)), KERNELS)
+    axis.set_xlabel("statistic")
     axis.grid(visible=False, axis="x")

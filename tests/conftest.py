@@ -30,7 +30,13 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., xr.Datas
     """Function (study's name, prefix) of the study's smoke dataset at seed 0.
 
     It is computed once a test run, by the worker that asks first, and read by the others. `prefix`
-    keeps the variables of one part, whose names begin with it.
+    keeps the variables of one part, whose names begin with it. Tests of a part take it by
+
+        @pytest.fixture(scope="module")
+        def dataset(smoke_of):
+            return smoke_of("fanout", "moments_")
+
+    and change copies of it only. tests/claims judges every claim and its control on it.
     """
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own

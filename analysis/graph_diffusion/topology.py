@@ -5,7 +5,7 @@ noised data and of the sampler's output, F features, T horizon, N steps, δ earl
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -143,7 +143,9 @@ def _over_sizes(config: Config, key: jax.Array) -> xr.Dataset:
         "topology_norm": "squared spectral norm of P, by singular values",
         "topology_norm_theory": "the same in closed form; for row the star alone, else NaN",
     }
-    data = {n: (dims, a, {"long_name": t, "units": u}) for n, (a, t, u) in names.items()}
+    data: dict[str, tuple[Any, ...]] = {
+        n: (dims, a, {"long_name": t, "units": u}) for n, (a, t, u) in names.items()
+    }
     data |= {
         name: (dims[:3], array, {"long_name": text, "units": "1"})
         for (name, text), array in zip(norm_names.items(), norms, strict=True)

@@ -1,5 +1,7 @@
 """Claims about features on a fixed graph; their numbers are the variables of `topology.run`."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
@@ -21,7 +23,11 @@ APART = 2.5
 
 
 def _ratio(
-    name: str, above: dict[str, object], below: dict[str, object], reference: float, **how: float
+    name: str,
+    above: Mapping[str, object],
+    below: Mapping[str, object],
+    reference: float,
+    tolerance: float = 0.0,
 ) -> Check:
     """Ratio of two selections of a variable, graph by graph; on the largest graphs."""
 
@@ -37,19 +43,21 @@ def _ratio(
             samples=column(held, "ratio", "topology_draw"),
             reference=reference,
             labels=labels,
-            **how,
+            tolerance=tolerance,
         )
 
     return check
 
 
-def _families(kind: str, larger: str, smaller: str, reference: float, **how: float) -> Check:
+def _families(
+    kind: str, larger: str, smaller: str, reference: float, tolerance: float = 0.0
+) -> Check:
     chosen = [{"topology_aggregation": kind, "topology_family": f} for f in (larger, smaller)]
-    return _ratio("topology_w2", chosen[0], chosen[1], reference, **how)
+    return _ratio("topology_w2", chosen[0], chosen[1], reference, tolerance)
 
 
 def _filters(
-    name: str, noise_std: float, over: str, under: str, reference: float, **how: float
+    name: str, noise_std: float, over: str, under: str, reference: float, tolerance: float = 0.0
 ) -> Check:
     """Ratio between two filters at horizon 2, over the random families."""
     common = {
@@ -62,7 +70,7 @@ def _filters(
         common | {"topology_filter": over},
         common | {"topology_filter": under},
         reference,
-        **how,
+        tolerance,
     )
 
 

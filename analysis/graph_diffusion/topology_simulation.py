@@ -3,7 +3,7 @@
 The scores are those of the Gaussian features, built here edge by edge. Symbols as in `topology`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def simulated(
         "topology_mode_kl": (modes, kl, "KL of a feature along an eigenvector, exact"),
         "topology_mode_bound": (modes, path, "its bound"),
     }
-    data = {
+    data: dict[str, tuple[Any, ...]] = {
         "topology_case_w2": (
             sized,
             np.asarray(exact_w2)[:, None] * np.sqrt(sizes)[None, :],

@@ -1,8 +1,10 @@
 """Every claim of every study, with its control, at the smoke preset; and what is drawn of it."""
 
 import base64
+import functools
 import json
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -22,9 +24,20 @@ every_claim = pytest.mark.parametrize(
 )
 
 
+@pytest.fixture(scope="module")
+def judged(smoke_of: Callable[..., xr.Dataset]) -> Callable[[str], dict[str, Verdict]]:
+    """Function of a study's name: verdicts by claim on its smoke dataset, computed once."""
+
+    @functools.cache
+    def verdicts_of(name: str) -> dict[str, Verdict]:
+        return {verdict.claim: verdict for verdict in verify(study(name), smoke_of(name))}
+
+    return verdicts_of
+
+
 @pytest.fixture
-def verdicts(study_name: str, smoke: xr.Dataset) -> dict[str, Verdict]:
-    return {verdict.claim: verdict for verdict in verify(study(study_name), smoke)}
+def verdicts(study_name: str, judged: Callable[[str], dict[str, Verdict]]) -> dict[str, Verdict]:
+    return judged(study_name)
 
 
 @every_study
@@ -65,11 +78,13 @@ def test_half_of_the_theory_is_rejected(smoke: xr.Dataset) -> None:
 
 
 @every_study
-def test_dataset_survives_the_disk(study_name: str, smoke: xr.Dataset, tmp_path: Path) -> None:
+def test_dataset_survives_the_disk(
+    study_name: str, smoke: xr.Dataset, verdicts: dict, tmp_path: Path
+) -> None:
     provenance = {results.PROVENANCE: json.dumps({"seed": 0})}
     results.save(smoke.assign_attrs(provenance), tmp_path / "r.nc")
     loaded = results.load(tmp_path / "r.nc")
-    before, after = (verify(study(study_name), dataset) for dataset in (smoke, loaded))
+    before, after = verdicts.values(), verify(study(study_name), loaded)
     np.testing.assert_allclose(
         [v.measured for v in before], [v.measured for v in after], rtol=1e-12
     )

@@ -4,7 +4,9 @@ Symbols: n places of a graph, F features a node, A the (noised, real-valued) adj
 channels of it; Â = D^{−½}(A + I)D^{−½} with unit self-loops, D the row sums of A + I clamped at 1 from
 below, since a noised A has negative entries. A network takes one graph and is mapped over batches by
 `jax.vmap`; it sees no time, which enters only where its output is scaled (`graph_score`). What stands
-where no node is, and on the diagonal of A, is never read.
+where no node is, and on the diagonal of A, is never read. Perceptrons of pairs see each pair once: of a
+symmetric matrix only the P places of a rectangle that holds its upper triangle (`_pairs`), channels in
+front, so that their products and activations run over long rows.
 """
 
 import functools
@@ -106,21 +108,19 @@ class StructureScore(nn.Module):
         nodes = mask[:, None] & mask[None, :]
         powers = [adjacency]
         for _ in range(self.init_channels - 1):
-            power = powers[-1] @ adjacency
-            powers.append((power + power.T) / 2)  # of a symmetric matrix, but for rounding
-        channels = jnp.stack(powers)
-        everything = [channels]
+            powers.append(powers[-1] @ adjacency)
+        pairs = _pairs(jnp.stack(powers))
+        everything = [pairs]
         widths = [self.hidden_channels] * (self.num_layers - 1) + [self.final_channels]
         for width in widths:
             layer = _AttentionLayer(width, self.hidden, self.heads, dtype)
-            x, channels = layer(x, channels, nodes)
+            x, pairs = layer(x, pairs, nodes)
             x = jnp.where(mask[:, None], x, 0)
-            everything.append(channels)
-        pairs = jnp.concatenate(everything).transpose(1, 2, 0)
-        width = 2 * pairs.shape[2]
-        result = _Perceptron((width, width, 1), dtype)(pairs)[:, :, 0]
-        result = (result + result.T) / 2
-        return jnp.where(nodes & ~np.eye(len(mask), dtype=bool), result, 0)
+            everything.append(pairs)
+        pairs = jnp.concatenate(everything)
+        width = 2 * len(pairs)
+        result = _Perceptron((width, width, 1), dtype, channels_first=True)(pairs)
+        return jnp.where(nodes, _matrix(result, len(mask))[0], 0)
 
 
 class GraphModel(NamedTuple):
@@ -226,47 +226,117 @@ class _AttentionLayer(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x: Float[Array, "n r"], channels: Float[Array, "C n n"], nodes: Bool[Array, "n n"]
-    ) -> tuple[Float[Array, "n hidden"], Float[Array, "D n n"]]:
-        count, n = channels.shape[:2]
+        self, x: Float[Array, "n r"], pairs: Float[Array, "C P"], nodes: Bool[Array, "n n"]
+    ) -> tuple[Float[Array, "n hidden"], Float[Array, "D P"]]:
+        count, n = len(pairs), len(x)
         shape = (count, x.shape[1], 3 * self.hidden)
         kernel = self.param("kernel", _initial_of_channels, shape, self.param_dtype)
         bias = self.param("bias", _zeros, (count, 3 * self.hidden), self.param_dtype)
-        # One product for all channels, then one convolution a channel.
-        flat = kernel.astype(x.dtype).transpose(1, 0, 2).reshape(x.shape[1], -1)
-        values = (x @ flat).reshape(n, count, -1).transpose(1, 0, 2)
-        values = _normalized(channels) @ values + bias.astype(x.dtype)[:, None, :]
-        query, keys, value = jnp.split(values, 3, axis=2)
+        kernel, bias = (jnp.asarray(parameter, x.dtype) for parameter in (kernel, bias))
+        # Convolution before the weights, at a third of the columns; rows in the order (node, channel),
+        # in which the perceptron of all channels reads them without a copy.
+        operator = _normalized(jnp.where(nodes, _matrix(pairs, n), 0))
+        convolved = operator.transpose(1, 0, 2).reshape(n * count, n) @ x
+        convolved = convolved.reshape(n, count, -1)
+        split = 2 * self.hidden
+        both = convolved.transpose(1, 0, 2) @ kernel[:, :, :split] + bias[:, None, :split]
+        query, keys = jnp.split(both, 2, axis=2)
 
         def by_head(part: Float[Array, "C n hidden"]) -> Float[Array, "C heads n width"]:
             return part.reshape(count, n, self.heads, -1).transpose(0, 2, 1, 3)
 
         products = by_head(query) @ by_head(keys).swapaxes(2, 3)
         attention = jnp.tanh(products / np.sqrt(self.hidden).astype(x.dtype)).mean(axis=1)
-        attention = (attention + attention.swapaxes(1, 2)) / 2
-        gathered = value.transpose(1, 0, 2).reshape(n, -1)
-        mixed = _Perceptron((self.hidden, self.hidden), self.param_dtype)(gathered)
-        pairs = jnp.concatenate([attention, channels]).transpose(1, 2, 0)
-        width = 2 * max(count, self.num_channels)
-        pairs = _Perceptron((width, self.num_channels), self.param_dtype)(pairs).transpose(2, 0, 1)
-        pairs = jnp.where(nodes[None], pairs + pairs.swapaxes(1, 2), 0)
-        return jnp.tanh(mixed), pairs
+        perceptron = _Perceptron((self.hidden, self.hidden), self.param_dtype, name="_Perceptron_0")
+        values = (kernel[:, :, split:], bias[:, split:])
+        mixed = perceptron(convolved.reshape(n, -1), values)
+        widths = (2 * max(count, self.num_channels), self.num_channels)
+        perceptron = _Perceptron(
+            widths, self.param_dtype, channels_first=True, name="_Perceptron_1"
+        )
+        pairs = perceptron(jnp.concatenate([_pairs(attention), pairs]))
+        return jnp.tanh(mixed), 2 * pairs  # a pair's value and its transpose's are equal
 
 
 class _Perceptron(nn.Module):
-    """Dense layers of `widths` over the last axis, ELU between them."""
+    """Dense layers of `widths` over the last axis, or the first of two; ELU between them.
+
+    `before`: kernel (C, r, h) and bias (C, h) of affine maps of C blocks of r values each, whose results
+    the first layer takes; they are made one with it. Parameters are named as those of `nn.Dense`.
+    """
 
     widths: Sequence[int]
     param_dtype: Any
+    channels_first: bool = False
 
     @nn.compact
-    def __call__(self, values: Float[Array, "*shape r"]) -> Float[Array, "*shape K"]:
+    def __call__(
+        self, values: Float[Array, "*shape"], before: tuple[jax.Array, jax.Array] | None = None
+    ) -> Float[Array, "*result"]:
         dtype = values.dtype
+        rows = values.shape[0 if self.channels_first else -1] if before is None else before[1].size
         for layer, width in enumerate(self.widths):
-            values = nn.elu(values) if layer else values
-            dense = nn.Dense(width, dtype=dtype, param_dtype=self.param_dtype, kernel_init=_initial)
-            values = dense(values)
+            dense = _Dense(rows, width, self.param_dtype, name=f"Dense_{layer}")
+            kernel, bias = dense(dtype)
+            if layer:
+                values = _elu(values)
+            elif before is not None:
+                blocks = kernel.reshape(*before[1].shape, width)
+                bias = before[1].reshape(-1) @ kernel + bias
+                kernel = (before[0] @ blocks).reshape(-1, width)
+            if self.channels_first:
+                values = kernel.T @ values + bias[:, None]
+            else:
+                values = values @ kernel + bias.reshape((1,) * (values.ndim - 1) + (width,))
+            rows = width
         return values
+
+
+class _Dense(nn.Module):
+    """Kernel and bias of one layer, in the precision asked for."""
+
+    rows: int
+    width: int
+    param_dtype: Any
+
+    @nn.compact
+    def __call__(self, dtype: Any) -> tuple[Float[Array, "rows width"], Float[Array, " width"]]:
+        kernel = self.param("kernel", _initial, (self.rows, self.width), self.param_dtype)
+        bias = self.param("bias", _zeros, (self.width,), self.param_dtype)
+        return jnp.asarray(kernel, dtype), jnp.asarray(bias, dtype)
+
+
+def _elu(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """x, or eˣ − 1 where x ≤ 0; in single precision as it stands, to within 2⁻²⁴ of the exact one."""
+    if values.dtype == np.float64:
+        return nn.elu(values)
+    negative = jnp.where(values > 0, 0, values)
+    return jnp.where(values > 0, values, jnp.exp(negative) - 1)
+
+
+def _pairs(matrices: Float[Array, "*C n n"]) -> Float[Array, "*C P"]:
+    """Symmetric parts, each pair of places once (for odd n those of the middle row twice).
+
+    Row i < n/2 of the upper triangle and row n − 1 − i, turned round, fill one row of ⌈n/2⌉ by n − 1.
+    """
+    n = matrices.shape[-1]
+    half = (n + 1) // 2
+    means = (matrices + matrices.swapaxes(-1, -2)) / 2
+    upper = ~np.tri(half, n - 1, -1, dtype=bool)
+    rectangle = jnp.where(upper, means[..., :half, 1:], means[..., ::-1, ::-1][..., :half, :-1])
+    return rectangle.reshape(*matrices.shape[:-2], half * (n - 1))
+
+
+def _matrix(pairs: Float[Array, "*C P"], n: int) -> Float[Array, "*C n n"]:
+    """Symmetric matrices of zero diagonal that have these `_pairs`."""
+    half = (n + 1) // 2
+    rectangle = pairs.reshape(*pairs.shape[:-1], half, n - 1)
+    edge = jnp.zeros((*rectangle.shape[:-1], 1), pairs.dtype)
+    top = jnp.concatenate([edge, rectangle], axis=-1)
+    bottom = jnp.concatenate([rectangle, edge], axis=-1)[..., ::-1, ::-1]
+    rows = jnp.concatenate([top, bottom[..., 2 * half - n :, :]], axis=-2)
+    upper = jnp.where(np.tri(n, dtype=bool), 0, rows)
+    return upper + upper.swapaxes(-1, -2)
 
 
 def _normalized(adjacency: Float[Array, "*C n n"]) -> Float[Array, "*C n n"]:

@@ -1,0 +1,1 @@
+"""Figures of the study of teams of agents, from its dataset alone."""

@@ -1,1 +1,33 @@
 """Sample complexity of one agent and of teams of agents: exact laws, bounds and crossovers."""
+
+from boundlab.theory.team_learning.gradients import gradient_speed_ratio as gradient_speed_ratio
+from boundlab.theory.team_learning.gradients import hitting_time as hitting_time
+from boundlab.theory.team_learning.gradients import initial_slope as initial_slope
+from boundlab.theory.team_learning.gradients import (
+    reinforce_second_moment as reinforce_second_moment,
+)
+from boundlab.theory.team_learning.gradients import (
+    reinforce_signal_to_noise as reinforce_signal_to_noise,
+)
+from boundlab.theory.team_learning.regression import neglected_variance as neglected_variance
+from boundlab.theory.team_learning.regression import noise_inflation as noise_inflation
+from boundlab.theory.team_learning.regression import regression_crossover as regression_crossover
+from boundlab.theory.team_learning.regression import regression_risk as regression_risk
+from boundlab.theory.team_learning.regression import running_mean_weights as running_mean_weights
+from boundlab.theory.team_learning.regression_accuracy import (
+    accuracy_crossover as accuracy_crossover,
+)
+from boundlab.theory.team_learning.regression_accuracy import (
+    chi_square_samples as chi_square_samples,
+)
+from boundlab.theory.team_learning.regression_accuracy import (
+    dimension_ratio_limit as dimension_ratio_limit,
+)
+from boundlab.theory.team_learning.regression_accuracy import (
+    regression_samples as regression_samples,
+)
+from boundlab.theory.team_learning.symmetry import symmetric_parity_flow as symmetric_parity_flow
+from boundlab.theory.team_learning.symmetry import (
+    symmetric_parity_regret as symmetric_parity_regret,
+)
+from boundlab.theory.team_learning.symmetry import symmetric_trap_regret as symmetric_trap_regret

@@ -1,0 +1,326 @@
+"""Linear regression on K coupled subtasks, by least squares: one agent, an aware team, a blind team.
+
+Symbols: n samples; agent i's input x_i ~ N(0, I_d), its weights w_i a uniform direction; D = Kd; L (K, K)
+what a label takes from earlier ones, y_i = w_iᵀx_i + ξ_i + Σ_{j<i} L_{ij} y_j with ξ_i ~ N(0, σ²). Excess
+risks are exact given the fit: for x ~ N(0, I) they are the squared errors of its coefficients.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_solve
+from jaxtyping import Array, Float, Int
+
+from boundlab.checks import (
+    check_choice,
+    check_integer,
+    check_key,
+    check_number,
+    check_shape,
+    fail,
+)
+from boundlab.precision import is_traced
+from boundlab.typing import Count, Numbers, Scalar
+
+LEARNERS = ("sarl", "aware", "blind")
+
+
+def coupling_matrix(num_agents: Count, coupling: Scalar, kind: str = "mean") -> Float[Array, "K K"]:
+    """L (K, K): `mean` λ/(i − 1) for all j < i, `chain` λ for j = i − 1, `sum` λ for all j < i.
+
+    Arguments: `num_agents` K ≥ 1; `coupling` λ ≥ 0, may be traced; `kind`.
+    Raises `ValueError` naming the argument. The paper's dependent task is `mean` with λ = 1 (su2026when,
+    from reviews of it).
+    """
+    agents = check_integer("num_agents", num_agents, 1)
+    check_number("coupling", coupling, 0)
+    check_shape("coupling", coupling, ())
+    below = np.tri(agents, k=-1)
+    tables = {
+        "mean": below / np.maximum(np.arange(agents), 1)[:, None],
+        "chain": np.eye(agents, k=-1),
+        "sum": below,
+    }
+    check_choice("kind", kind, tables)
+    rate = jnp.asarray(coupling).astype(_dtype())
+    return rate * jnp.asarray(tables[kind], rate.dtype)
+
+
+def simulate_regression(
+    key: Any,
+    num_samples: Any,
+    num_agents: Count,
+    dim: Count,
+    noise_variance: Scalar,
+    coupling: Scalar,
+    learner: str,
+    *,
+    max_samples: Count | None = None,
+) -> Float[Array, " K"]:
+    """Excess risks E(ŷ_i − E[y_i | x])² of one run on the paper's task, coupled by the mean label.
+
+    `simulate_coupled_regression` with L = `coupling_matrix(num_agents, coupling)`; see there.
+    """
+    matrix = coupling_matrix(num_agents, coupling)
+    return simulate_coupled_regression(
+        key, num_samples, matrix, dim, noise_variance, learner, max_samples=max_samples
+    )
+
+
+def simulate_coupled_regression(
+    key: Any,
+    num_samples: Any,
+    predecessors: Numbers,
+    dim: Count,
+    noise_variance: Scalar,
+    learner: str,
+    *,
+    max_samples: Count | None = None,
+) -> Float[Array, " K"]:
+    """Excess risks E(ŷ_i − E[y_i | x])² of one run: all is drawn, then fitted.
+
+    - `sarl`: one agent regresses every y_i on all D inputs.
+    - `aware`: agent i knows L and regresses y_i − Σ_j L_{ij} y_j on x_i (teacher forcing); the agents'
+      predictions are rolled out through L.
+    - `blind`: agent i regresses y_i on x_i, as if L were 0.
+
+    Args:
+        key: one typed key. The draws don't depend on the learner, on L or on σ; those of the first n
+            samples not on `max_samples`.
+        num_samples: n in trajectories, at least D for `sarl`, d otherwise. May be traced if `max_samples`
+            is given.
+        predecessors: L (K, K), zero on and above the diagonal. May be traced.
+        dim: d ≥ 1 of each agent's input.
+        noise_variance: σ² ≥ 0. May be traced.
+        learner: `sarl`, `aware` or `blind`.
+        max_samples: largest n that `num_samples` stands for; only its first n samples count.
+
+    Returns:
+        (K,) in the working precision; no ½, irreducible noise not counted. +inf where least squares has
+        no answer: n traced and too small, or normal equations singular to rounding (which takes n within
+        a few of D, in float32).
+
+    Raises:
+        ValueError: an argument is out of range; it is named.
+
+    Source: derived, docs/team_learning.md#regression-task.
+
+    """
+    check_key("key", key)
+    check_choice("learner", learner, LEARNERS)
+    check_number("predecessors", predecessors)
+    check_shape("predecessors", predecessors, (None, None))
+    size, agents = check_integer("dim", dim, 1), np.shape(predecessors)[0]
+    check_shape("predecessors", predecessors, (agents, agents))
+    if not is_traced(predecessors) and np.triu(np.asarray(predecessors)).any():
+        raise fail("predecessors", "entries on or above the diagonal", "zeros there")
+    count, most = _sizes(num_samples, max_samples, agents * size if learner == "sarl" else size)
+    with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
+        return _simulate(
+            key,
+            count,
+            jnp.asarray(predecessors).astype(_dtype()),
+            _noise_std(noise_variance),
+            dim=size,
+            learner=learner,
+            max_samples=most,
+        )
+
+
+def simulate_fixed_design(
+    key: Any,
+    num_samples: Any,
+    num_agents: Count,
+    dim: Count,
+    noise_variance: Scalar,
+    learner: str,
+    num_trials: Count,
+    *,
+    max_samples: Count | None = None,
+) -> Float[Array, "trials K"]:
+    """In-sample risks |X(ŵ_i − w_i)|²/n of least squares on independent subtasks with fixed inputs.
+
+    Inputs are drawn once, the noise of each trial anew. `sarl` regresses every label on all D inputs,
+    `marl` label i on x_i.
+
+    Args:
+        key: one typed key.
+        num_samples: n in trajectories, at least the inputs of a regression (D or d). May be traced if
+            `max_samples` is given.
+        num_agents: K ≥ 1.
+        dim: d ≥ 1 of each agent's input.
+        noise_variance: σ² ≥ 0. May be traced.
+        learner: `sarl` or `marl`.
+        num_trials: number of noises.
+        max_samples: largest n that `num_samples` stands for.
+
+    Returns:
+        (num_trials, K) in the working precision; no ½, divisor n; +inf as in
+        `simulate_coupled_regression`.
+
+    Raises:
+        ValueError: an argument is out of range; it is named.
+
+    Source: derived, docs/team_learning.md#exact-pac.
+
+    """
+    check_key("key", key)
+    check_choice("learner", learner, ("sarl", "marl"))
+    agents, size = check_integer("num_agents", num_agents, 1), check_integer("dim", dim, 1)
+    trials = check_integer("num_trials", num_trials, 1)
+    count, most = _sizes(num_samples, max_samples, agents * size if learner == "sarl" else size)
+    with jax.default_matmul_precision("highest"):
+        return _fixed_design(
+            key,
+            count,
+            _noise_std(noise_variance),
+            num_agents=agents,
+            dim=size,
+            together=learner == "sarl",
+            num_trials=trials,
+            max_samples=most,
+        )
+
+
+def _dtype() -> Any:
+    """The working precision: float64 with x64 on, float32 otherwise."""
+    return jnp.result_type(float)
+
+
+def _noise_std(noise_variance: Scalar) -> Float[Array, ""]:
+    check_number("noise_variance", noise_variance, 0)
+    check_shape("noise_variance", noise_variance, ())
+    return jnp.sqrt(jnp.asarray(noise_variance).astype(_dtype()))
+
+
+def _sizes(num_samples: Any, max_samples: Any, inputs: int) -> tuple[Int[Array, ""], int]:
+    """The number of samples as an array, and the static number of rows."""
+    why = "the inputs of a regression"
+    if max_samples is None:
+        most = check_integer("num_samples", num_samples, inputs, why=why)
+    else:
+        most = check_integer("max_samples", max_samples, inputs, why=why)
+    if is_traced(num_samples):
+        check_shape("num_samples", num_samples, ())
+        count = jnp.asarray(num_samples)
+        if not jnp.issubdtype(count.dtype, jnp.integer):
+            raise fail("num_samples", f"values of type {count.dtype}", "a traced integer")
+        return jnp.minimum(count.astype(jnp.int32), jnp.asarray(most, jnp.int32)), most
+    check_integer("num_samples", num_samples, inputs, most)
+    return jnp.asarray(int(num_samples), jnp.int32), most
+
+
+@partial(jax.jit, static_argnames=("dim", "learner", "max_samples"))
+def _simulate(
+    key: jax.Array,
+    num_samples: Int[Array, ""],
+    predecessors: Float[Array, "K K"],
+    noise_std: Float[Array, ""],
+    *,
+    dim: int,
+    learner: str,
+    max_samples: int,
+) -> Float[Array, " K"]:
+    agents, dtype = len(predecessors), predecessors.dtype
+    directions = jax.random.normal(jax.random.fold_in(key, 0), (agents, dim), dtype)
+    weights = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
+    x, noise = _draws(key, num_samples, max_samples, agents, dim, 1, dtype)
+    own = jnp.einsum("nkd,kd->nk", x, weights) + noise_std * noise[..., 0]
+    labels = _roll_out(predecessors, own.T).T
+    truth = _roll_out(predecessors, _blocks(weights))
+    if learner == "sarl":
+        fitted = _least_squares(x.reshape(max_samples, -1), labels, num_samples).T
+        return _risks(fitted - truth)
+    targets = labels - labels @ predecessors.T if learner == "aware" else labels
+    one = partial(_least_squares, num_samples=num_samples)
+    blocks = jax.lax.map(lambda pair: one(*pair), (jnp.swapaxes(x, 0, 1), targets.T[:, :, None]))
+    fitted = _blocks(blocks[..., 0])
+    return _risks((_roll_out(predecessors, fitted) if learner == "aware" else fitted) - truth)
+
+
+@partial(jax.jit, static_argnames=("num_agents", "dim", "together", "num_trials", "max_samples"))
+def _fixed_design(
+    key: jax.Array,
+    num_samples: Int[Array, ""],
+    noise_std: Float[Array, ""],
+    *,
+    num_agents: int,
+    dim: int,
+    together: bool,
+    num_trials: int,
+    max_samples: int,
+) -> Float[Array, "trials K"]:
+    dtype = noise_std.dtype
+    x, noise = _draws(key, num_samples, max_samples, num_agents, dim, num_trials, dtype)
+    # The fit is linear in the labels, so that the weights' own part of them drops out of ŵ − w.
+    errors = noise_std * noise
+
+    def one(pair: tuple[Float[Array, "n p"], Float[Array, "n m"]]) -> Float[Array, " m"]:
+        off = pair[0] @ _least_squares(*pair, num_samples)
+        return jnp.sum(off**2, axis=0) / num_samples.astype(dtype)
+
+    if together:
+        risks = one((x.reshape(max_samples, -1), errors.reshape(max_samples, -1)))
+        risks = risks.reshape(num_agents, num_trials)
+    else:
+        risks = jax.lax.map(one, (jnp.swapaxes(x, 0, 1), jnp.swapaxes(errors, 0, 1)))
+    return _finite(risks.T)
+
+
+def _draws(
+    key: jax.Array,
+    num_samples: Int[Array, ""],
+    max_samples: int,
+    agents: int,
+    dim: int,
+    trials: int,
+    dtype: Any,
+) -> tuple[Float[Array, "n K d"], Float[Array, "n K trials"]]:
+    """Inputs and unit noise; rows from n on are zero, which takes them out of every product."""
+    used = (jnp.arange(max_samples, dtype=jnp.int32) < num_samples).astype(dtype)[:, None, None]
+    x = jax.random.normal(jax.random.fold_in(key, 1), (max_samples, agents, dim), dtype)
+    noise = jax.random.normal(jax.random.fold_in(key, 2), (max_samples, agents, trials), dtype)
+    return x * used, noise * used
+
+
+def _least_squares(
+    design: Float[Array, "n p"], targets: Float[Array, "n m"], num_samples: Int[Array, ""]
+) -> Float[Array, "p m"]:
+    """Solution of the normal equations by Cholesky; NaN where they are singular."""
+    inputs = design.shape[1]
+    enough = num_samples >= inputs
+    gram = jnp.where(enough, design.T @ design, jnp.eye(inputs, dtype=design.dtype))
+    solved = cho_solve((jnp.linalg.cholesky(gram), True), design.T @ targets)
+    return jnp.where(enough, solved, jnp.nan)
+
+
+def _roll_out(predecessors: Float[Array, "K K"], own: Float[Array, "K m"]) -> Float[Array, "K m"]:
+    """y_i = own_i + Σ_{j<i} L_{ij} y_j, subtask after subtask."""
+
+    def step(
+        done: Float[Array, "K m"], row: tuple[Int[Array, ""], Float[Array, " K"]]
+    ) -> tuple[Float[Array, "K m"], None]:
+        return done.at[row[0]].add(row[1] @ done), None
+
+    places = jnp.arange(len(own), dtype=jnp.int32)
+    labels, _ = jax.lax.scan(step, own, (places, predecessors))
+    return labels
+
+
+def _blocks(weights: Float[Array, "K d"]) -> Float[Array, "K D"]:
+    """Row i holds w_i at agent i's inputs and zeros at the others'."""
+    agents, dim = weights.shape
+    placed = jnp.eye(agents, dtype=weights.dtype)[:, :, None] * weights[:, None, :]
+    return placed.reshape(agents, agents * dim)
+
+
+def _risks(errors: Float[Array, "K D"]) -> Float[Array, " K"]:
+    return _finite(jnp.sum(errors**2, axis=1))
+
+
+def _finite(risks: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """+inf in place of NaN: no estimate, no bound on its error."""
+    return jnp.where(jnp.isnan(risks), jnp.inf, risks)

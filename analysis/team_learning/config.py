@@ -7,9 +7,19 @@ from dataclasses import dataclass
 class Config:
     """What the study runs. Sizes and counts are static; all else is traced."""
 
+    digits_samples: tuple[int, ...] = (60, 90, 130, 190, 280, 400)
+    """Numbers of training examples n of the digits, from 51 to 401."""
+    digits_seeds: int = 256
+    """Shuffles of the digits into training and held-out images."""
+
 
 PRESETS = {
-    "smoke": Config(),
+    "smoke": Config(
+        digits_seeds=64,
+    ),
     "quick": Config(),
-    "paper": Config(),
+    "paper": Config(
+        digits_samples=(60, 75, 90, 110, 130, 160, 190, 230, 280, 340, 400),
+        digits_seeds=2048,
+    ),
 }

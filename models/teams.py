@@ -1,5 +1,12 @@
 """Tasks of teams of agents, learners and simulators on them: the public names in one place."""
 
+from boundlab.models.team_policy_gradient import LearningPath as LearningPath
+from boundlab.models.team_policy_gradient import expected_reward as expected_reward
+from boundlab.models.team_policy_gradient import gradient_flow as gradient_flow
+from boundlab.models.team_policy_gradient import initial_logits as initial_logits
+from boundlab.models.team_policy_gradient import policy_gradient as policy_gradient
+from boundlab.models.team_policy_gradient import reinforce as reinforce
+from boundlab.models.team_policy_gradient import reinforce_gradient as reinforce_gradient
 from boundlab.models.team_regression import coupling_matrix as coupling_matrix
 from boundlab.models.team_regression import (
     simulate_coupled_regression as simulate_coupled_regression,

@@ -1,5 +1,12 @@
 """Sample complexity of one agent and of teams of agents: exact laws, bounds and crossovers."""
 
+from boundlab.theory.team_learning.alignment import anova_alignment as anova_alignment
+from boundlab.theory.team_learning.alignment import bias_floor as bias_floor
+from boundlab.theory.team_learning.alignment import sup_alignment as sup_alignment
+from boundlab.theory.team_learning.alignment_forms import TaskAlignment as TaskAlignment
+from boundlab.theory.team_learning.alignment_forms import needle_alignment as needle_alignment
+from boundlab.theory.team_learning.alignment_forms import order_q_alignment as order_q_alignment
+from boundlab.theory.team_learning.alignment_forms import parity_alignment as parity_alignment
 from boundlab.theory.team_learning.gradients import gradient_speed_ratio as gradient_speed_ratio
 from boundlab.theory.team_learning.gradients import hitting_time as hitting_time
 from boundlab.theory.team_learning.gradients import initial_slope as initial_slope
@@ -26,6 +33,10 @@ from boundlab.theory.team_learning.regression_accuracy import (
 from boundlab.theory.team_learning.regression_accuracy import (
     regression_samples as regression_samples,
 )
+from boundlab.theory.team_learning.spectra import needle_spectrum as needle_spectrum
+from boundlab.theory.team_learning.spectra import order_q_spectrum as order_q_spectrum
+from boundlab.theory.team_learning.spectra import parity_spectrum as parity_spectrum
+from boundlab.theory.team_learning.spectra import reward_spectrum as reward_spectrum
 from boundlab.theory.team_learning.symmetry import symmetric_parity_flow as symmetric_parity_flow
 from boundlab.theory.team_learning.symmetry import (
     symmetric_parity_regret as symmetric_parity_regret,

@@ -13,7 +13,6 @@ called the agents' own.
 
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -92,7 +91,7 @@ def policy_gradient(logits: Numbers, reward: Numbers, policy: str) -> Float[Arra
 
     """
     tensor = _tensor(reward, policy)
-    return _value_and_gradient(tensor, policy)(_start(logits, tensor, policy))[1]
+    return _value_and_gradient(_start(logits, tensor, policy), tensor, policy)[1]
 
 
 def gradient_flow(
@@ -101,8 +100,8 @@ def gradient_flow(
     """Softmax policy gradient with exact gradients: the flow logits' = ∇E[R].
 
     Runge and Kutta's method of order 4, one step from each time to the next: steps of 1/(max R − min R)
-    keep the value to about 1e-6 of that range (K = 3), steps twice as long to 16 times that. Agents with
-    rewards of their own follow the flow of these rewards' sum.
+    keep the value to about 1e-6 of that range (K ≤ 3). Agents with rewards of their own follow the flow
+    of these rewards' sum.
 
     Args:
         reward: R (A, …, A), K ≥ 1 axes, in the floating-point type of the computation. May be traced.
@@ -217,7 +216,7 @@ def reinforce(
 def _flow(
     logits: Float[Array, "..."], reward: Float[Array, "..."], times: Float[Array, " t"], policy: str
 ) -> LearningPath:
-    at = _value_and_gradient(reward, policy)
+    at = functools.partial(_value_and_gradient, reward=reward, policy=policy)
 
     def step(
         theta: Float[Array, "..."], tau: Float[Array, ""]
@@ -247,8 +246,8 @@ def _ascend(
     policy = _policy(learner)
 
     def step(theta: Float[Array, "..."], key: Any) -> tuple[Float[Array, "..."], Float[Array, ""]]:
-        estimates = jax.vmap(_estimate, (0, None, None, None, None, None))(
-            jax.random.split(key, batch), theta, reward, own, sigma, learner
+        estimates = jax.vmap(lambda one: _estimate(one, theta, reward, own, sigma, learner))(
+            jax.random.split(key, batch)
         )
         return theta + eta * jnp.mean(estimates, axis=0), _value(theta, reward, policy)
 
@@ -256,6 +255,7 @@ def _ascend(
     return LearningPath(jnp.append(values, _value(last, reward, policy)), last)
 
 
+@functools.partial(jax.jit, static_argnames="learner")
 def _estimate(
     key: Any,
     logits: Float[Array, "..."],
@@ -291,6 +291,7 @@ def _draw(key: Any, policies: Float[Array, "rows actions"]) -> Int[Array, " rows
     return jnp.sum(uniform[:, None] >= below, axis=1, dtype=jnp.int32)
 
 
+@functools.partial(jax.jit, static_argnames="policy")
 def _value(
     logits: Float[Array, "..."], reward: Float[Array, "..."], policy: str
 ) -> Float[Array, ""]:
@@ -305,17 +306,13 @@ def _value(
     return value
 
 
+@functools.partial(jax.jit, static_argnames="policy")
 def _value_and_gradient(
-    reward: Float[Array, "..."], policy: str
-) -> Callable[[Float[Array, "..."]], tuple[Float[Array, ""], Float[Array, "..."]]]:
-    both = jax.value_and_grad(_value)
-    parts = reward.ndim if policy == "symmetric" else 1
-
-    def at(logits: Float[Array, "..."]) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-        value, gradient = both(logits, reward, policy)
-        return value, gradient / parts
-
-    return at
+    logits: Float[Array, "..."], reward: Float[Array, "..."], policy: str
+) -> tuple[Float[Array, ""], Float[Array, "..."]]:
+    """E[R] and one agent's gradient; all agents together move symmetric logits K times as fast."""
+    value, gradient = jax.value_and_grad(_value)(logits, reward, policy)
+    return value, gradient / (reward.ndim if policy == "symmetric" else 1)
 
 
 def _policy(learner: str) -> str:

@@ -107,11 +107,10 @@ def incoming_carries(positions: Numbers, base: Count) -> Float[Array, "... K"]:
         raise fail("positions", f"shape {u.shape}", "at least one subtask on the last axis")
     u = u.astype(jnp.float64) if not jnp.issubdtype(u.dtype, jnp.floating) else u
 
-    def step(carry: Array, own: Array) -> tuple[Array, Array]:
-        return (own + carry >= top - 0.5).astype(u.dtype), carry
-
-    _, carries = jax.lax.scan(step, jnp.zeros_like(u[..., 0]), jnp.moveaxis(u, -1, 0))
-    return jnp.moveaxis(carries, 0, -1)
+    carries = [jnp.zeros_like(u[..., 0])]
+    for k in range(u.shape[-1] - 1):
+        carries.append((u[..., k] + carries[-1] >= top - 0.5).astype(u.dtype))
+    return jnp.stack(carries, axis=-1)
 
 
 def digit_risks(

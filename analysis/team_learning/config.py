@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Config:
     """What the study runs. Sizes and counts are static; all else is traced."""
 
-    digits_samples: tuple[int, ...] = (60, 90, 130, 190, 280, 400)
+    digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
     """Shuffles of the digits into training and held-out images."""
@@ -15,6 +15,7 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        digits_samples=(70, 130, 400),
         digits_seeds=64,
     ),
     "quick": Config(),

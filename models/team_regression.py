@@ -224,21 +224,21 @@ def _simulate(
     learner: str,
     max_samples: int,
 ) -> Float[Array, " K"]:
-    agents, dtype = len(predecessors), predecessors.dtype
-    directions = jax.random.normal(jax.random.fold_in(key, 0), (agents, dim), dtype)
-    weights = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
-    x, noise = _draws(key, num_samples, max_samples, agents, dim, 1, dtype)
-    own = jnp.einsum("nkd,kd->nk", x, weights) + noise_std * noise[..., 0]
-    labels = _roll_out(predecessors, own.T).T
-    truth = _roll_out(predecessors, _blocks(weights))
+    agents = len(predecessors)
+    first, x, noise = _draws(key, num_samples, max_samples, agents, dim, 1, predecessors.dtype)
+    weights = first / jnp.sqrt(jnp.sum(first**2, axis=1, keepdims=True))
+    handed_on = _handed_on(predecessors)
+    own = jnp.sum(x * weights[None, :, :], axis=2) + noise_std * noise[..., 0]
+    labels = own @ handed_on.T
+    truth = handed_on @ _blocks(weights)
     if learner == "sarl":
         fitted = _least_squares(x.reshape(max_samples, -1), labels, num_samples).T
         return _risks(fitted - truth)
     targets = labels - labels @ predecessors.T if learner == "aware" else labels
     one = partial(_least_squares, num_samples=num_samples)
-    blocks = jax.lax.map(lambda pair: one(*pair), (jnp.swapaxes(x, 0, 1), targets.T[:, :, None]))
-    fitted = _blocks(blocks[..., 0])
-    return _risks((_roll_out(predecessors, fitted) if learner == "aware" else fitted) - truth)
+    pairs = (jnp.swapaxes(x, 0, 1), targets.T[:, :, None])
+    fitted = _blocks(jax.lax.map(lambda pair: one(*pair), pairs)[..., 0])
+    return _risks((handed_on @ fitted if learner == "aware" else fitted) - truth)
 
 
 @partial(jax.jit, static_argnames=("num_agents", "dim", "together", "num_trials", "max_samples"))
@@ -254,7 +254,7 @@ def _fixed_design(
     max_samples: int,
 ) -> Float[Array, "trials K"]:
     dtype = noise_std.dtype
-    x, noise = _draws(key, num_samples, max_samples, num_agents, dim, num_trials, dtype)
+    _, x, noise = _draws(key, num_samples, max_samples, num_agents, dim, num_trials, dtype)
     # The fit is linear in the labels, so that the weights' own part of them drops out of ŵ − w.
     errors = noise_std * noise
 
@@ -278,12 +278,15 @@ def _draws(
     dim: int,
     trials: int,
     dtype: Any,
-) -> tuple[Float[Array, "n K d"], Float[Array, "n K trials"]]:
-    """Inputs and unit noise; rows from n on are zero, which takes them out of every product."""
-    used = (jnp.arange(max_samples, dtype=jnp.int32) < num_samples).astype(dtype)[:, None, None]
-    x = jax.random.normal(jax.random.fold_in(key, 1), (max_samples, agents, dim), dtype)
-    noise = jax.random.normal(jax.random.fold_in(key, 2), (max_samples, agents, trials), dtype)
-    return x * used, noise * used
+) -> tuple[Float[Array, "K d"], Float[Array, "n K d"], Float[Array, "n K trials"]]:
+    """Directions of the weights, inputs, unit noise; samples from n on are zero, which leaves them out.
+
+    All normal numbers come from one call, which compiles in a third of the time of three.
+    """
+    drawn = jax.random.normal(key, (1 + max_samples, agents, dim + trials), dtype)
+    used = (jnp.arange(max_samples, dtype=jnp.int32) < num_samples).astype(dtype)
+    samples = drawn[1:] * used[:, None, None]
+    return drawn[0, :, :dim], samples[..., :dim], samples[..., dim:]
 
 
 def _least_squares(
@@ -297,16 +300,17 @@ def _least_squares(
     return jnp.where(enough, solved, jnp.nan)
 
 
-def _roll_out(predecessors: Float[Array, "K K"], own: Float[Array, "K m"]) -> Float[Array, "K m"]:
-    """y_i = own_i + Σ_{j<i} L_{ij} y_j, subtask after subtask."""
+def _handed_on(predecessors: Float[Array, "K K"]) -> Float[Array, "K K"]:
+    """(I − L)^{-1}: what every label holds of every subtask's own part, subtask after subtask."""
+    agents = len(predecessors)
 
     def step(
-        done: Float[Array, "K m"], row: tuple[Int[Array, ""], Float[Array, " K"]]
-    ) -> tuple[Float[Array, "K m"], None]:
-        return done.at[row[0]].add(row[1] @ done), None
+        labels: Float[Array, "K K"], row: tuple[Int[Array, ""], Float[Array, " K"]]
+    ) -> tuple[Float[Array, "K K"], None]:
+        return labels.at[row[0]].add(row[1] @ labels), None
 
-    places = jnp.arange(len(own), dtype=jnp.int32)
-    labels, _ = jax.lax.scan(step, own, (places, predecessors))
+    own = jnp.eye(agents, dtype=predecessors.dtype)
+    labels, _ = jax.lax.scan(step, own, (jnp.arange(agents, dtype=jnp.int32), predecessors))
     return labels
 
 

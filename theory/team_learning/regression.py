@@ -159,14 +159,7 @@ def running_mean_weights(num_agents: Count, coupling: Scalar) -> Float[Array, "K
     Source: derived, docs/team_learning.md#regression-task.
     """
     agents = check_integer("num_agents", num_agents, 1)
-    rate = _coupling(coupling, "mean")
-    place = jnp.arange(1, agents + 1, dtype=jnp.float64)
-    # Log of Γ(i + λ)/Γ(i + 1) up to a constant, as a sum: differences of log Γ lose large λ.
-    factors = jnp.where(place > 1.0, (place - 1.0 + rate) / place, 1.0)
-    log_gamma = jnp.cumsum(jnp.log(factors))
-    log_b = log_gamma[:, None] - log_gamma[None, :] - jnp.log(place)[None, :]
-    kept = place[:, None] >= place[None, :]
-    return jnp.where(kept, jnp.exp(jnp.where(kept, log_b, 0.0)), 0.0)
+    return _weights(_coupling(coupling, "mean"), agents)
 
 
 def _coupling(coupling: Scalar, kind: str) -> Float[Array, ""]:
@@ -199,6 +192,17 @@ def _handed_down(coupling: Float[Array, ""], num_agents: int, kind: str) -> Floa
     start = jnp.zeros((), jnp.float64)
     _, squares = jax.lax.scan(step, start, (growth, share))
     return jnp.concatenate([start[None], coupling**2 * squares])
+
+
+@partial(jax.jit, static_argnames="num_agents")
+def _weights(coupling: Float[Array, ""], num_agents: int) -> Float[Array, "K K"]:
+    place = jnp.arange(1, num_agents + 1, dtype=jnp.float64)
+    # Log of Γ(i + λ)/Γ(i + 1) up to a constant, as a sum: differences of log Γ lose large λ.
+    factors = jnp.where(place > 1.0, (place - 1.0 + coupling) / place, 1.0)
+    log_gamma = jnp.cumsum(jnp.log(factors))
+    log_b = log_gamma[:, None] - log_gamma[None, :] - jnp.log(place)[None, :]
+    kept = place[:, None] >= place[None, :]
+    return jnp.where(kept, jnp.exp(jnp.where(kept, log_b, 0.0)), 0.0)
 
 
 @partial(jax.jit, static_argnames=("num_agents", "dim", "learner", "kind"))

@@ -12,14 +12,25 @@ class Config:
     digits_seeds: int = 256
     """Shuffles of the digits into training and held-out images."""
 
+    gradients_tensors: int = 24
+    """Random rewards of each team size whose gradients at uniform policies are compared."""
+    gradients_seeds: int = 256
+    """Runs of REINFORCE, and of learners with noise on their first logits."""
+    gradients_draws: int = 2048
+    """Trajectories of each run of REINFORCE."""
+
 
 PRESETS = {
     "smoke": Config(
+        gradients_seeds=128,
+        gradients_draws=1024,
         digits_samples=(70, 130, 400),
         digits_seeds=64,
     ),
     "quick": Config(),
     "paper": Config(
+        gradients_tensors=96,
+        gradients_seeds=2048,
         digits_samples=(60, 75, 90, 110, 130, 160, 190, 230, 280, 340, 400),
         digits_seeds=2048,
     ),

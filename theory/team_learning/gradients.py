@@ -16,7 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_number, fail
-from boundlab.precision import float64, is_traced
+from boundlab.precision import float64
+from boundlab.theory.team_learning._reward import reward_tensor
+from boundlab.theory.team_learning.alignment import anova_alignment
 from boundlab.typing import Count, Numbers, Scalar
 
 POLICIES = ("joint", "factored")
@@ -51,7 +53,7 @@ def initial_slope(reward: Numbers, policy: str) -> Float[Array, ""]:
     Source: derived, docs/team_learning.md#policy-gradient.
 
     """
-    tensor = _tensor(reward)
+    tensor = reward_tensor(reward)
     check_choice("policy", policy, POLICIES)
     variances = _variances(tensor)
     if policy == "joint":
@@ -83,11 +85,8 @@ def gradient_speed_ratio(reward: Numbers) -> Float[Array, ""]:
     Source: derived, docs/team_learning.md#policy-gradient.
 
     """
-    tensor = _tensor(reward)
-    variances = _variances(tensor)
-    some = variances.total > 0.0
-    share = jnp.sum(variances.explained) / jnp.where(some, variances.total, 1.0)
-    return jnp.where(some, share, 1.0) * float(tensor.shape[0]) ** (tensor.ndim - 1)
+    tensor = reward_tensor(reward)
+    return anova_alignment(tensor) * float(tensor.shape[0]) ** (tensor.ndim - 1)
 
 
 @float64
@@ -164,7 +163,7 @@ def reinforce_second_moment(reward: Numbers, noise_std: Scalar) -> Float[Array, 
     Source: derived, docs/team_learning.md#policy-gradient.
 
     """
-    tensor, noise = _tensor(reward), _noise(noise_std)
+    tensor, noise = reward_tensor(reward), _noise(noise_std)
     variances = _variances(tensor)
     return (1.0 - 1.0 / tensor.shape[0]) * (variances.total * variances.scale**2 + noise**2)
 
@@ -193,7 +192,7 @@ def reinforce_signal_to_noise(reward: Numbers, noise_std: Scalar) -> Float[Array
     Source: derived, docs/team_learning.md#policy-gradient.
 
     """
-    tensor, noise = _tensor(reward), _noise(noise_std)
+    tensor, noise = reward_tensor(reward), _noise(noise_std)
     variances = _variances(tensor)
     spread = variances.total + (noise / variances.scale) ** 2
     some = spread > 0.0
@@ -219,17 +218,6 @@ def _variances(tensor: Float[Array, "..."]) -> _Variances:
     means = [jnp.mean(centred, axis=tuple(j for j in axes if j != k)) for k in axes]
     explained = jnp.stack([jnp.mean(mean**2) for mean in means])
     return _Variances(unit * spread, jnp.mean(centred**2), explained)
-
-
-def _tensor(reward: Any) -> Float[Array, "..."]:
-    """The checked reward tensor, float64."""
-    if is_traced(reward) and not isinstance(reward, jax.Array):
-        raise fail("reward", "a list of traced values", "one array of shape (A, …, A)")
-    check_number("reward", reward)
-    shape = np.shape(reward)
-    if not shape or len(set(shape)) != 1 or shape[0] < 1:
-        raise fail("reward", f"shape {shape}", "shape (A, …, A), one axis an agent")
-    return jnp.asarray(reward).astype(jnp.float64)
 
 
 def _noise(noise_std: Any) -> Float[Array, ""]:

@@ -13,3 +13,11 @@ from boundlab.models.team_regression import (
 )
 from boundlab.models.team_regression import simulate_fixed_design as simulate_fixed_design
 from boundlab.models.team_regression import simulate_regression as simulate_regression
+from boundlab.models.team_tasks import NeedleTask as NeedleTask
+from boundlab.models.team_tasks import OrderTask as OrderTask
+from boundlab.models.team_tasks import ParityTask as ParityTask
+from boundlab.models.team_tasks import marginal_rewards as marginal_rewards
+from boundlab.models.team_tasks import own_rewards as own_rewards
+from boundlab.models.team_tasks import reward_groups as reward_groups
+from boundlab.models.team_tasks import reward_tensor as reward_tensor
+from boundlab.models.team_tasks import team_reward as team_reward

@@ -19,6 +19,13 @@ class Config:
     gradients_draws: int = 2048
     """Trajectories of each run of REINFORCE."""
 
+    regression_seeds: int = 768
+    """Runs of the regression task; each draws weights and samples and fits all learners."""
+    regression_pac_seeds: int = 160
+    """Fixed designs of the regression task, behind its rates of failure."""
+    regression_pac_trials: int = 256
+    """Noises drawn on each design."""
+
 
 PRESETS = {
     "smoke": Config(
@@ -26,6 +33,9 @@ PRESETS = {
         gradients_draws=1024,
         digits_samples=(70, 130, 400),
         digits_seeds=64,
+        regression_seeds=160,
+        regression_pac_seeds=64,
+        regression_pac_trials=128,
     ),
     "quick": Config(),
     "paper": Config(
@@ -33,5 +43,7 @@ PRESETS = {
         gradients_seeds=2048,
         digits_samples=(60, 75, 90, 110, 130, 160, 190, 230, 280, 340, 400),
         digits_seeds=2048,
+        regression_seeds=8192,
+        regression_pac_seeds=1024,
     ),
 }

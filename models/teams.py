@@ -13,6 +13,9 @@ from boundlab.models.team_regression import (
 )
 from boundlab.models.team_regression import simulate_fixed_design as simulate_fixed_design
 from boundlab.models.team_regression import simulate_regression as simulate_regression
+from boundlab.models.team_simulation import FullInformation as FullInformation
+from boundlab.models.team_simulation import simulate_full_information as simulate_full_information
+from boundlab.models.team_simulation import simulate_regret as simulate_regret
 from boundlab.models.team_tasks import NeedleTask as NeedleTask
 from boundlab.models.team_tasks import OrderTask as OrderTask
 from boundlab.models.team_tasks import ParityTask as ParityTask

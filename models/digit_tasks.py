@@ -154,9 +154,7 @@ def digit_risks(
     check_number("couplings", couplings)
     rates = jnp.asarray(couplings).astype(jnp.float64)[:, None, None]
     kept = jnp.arange(most) < jnp.asarray(used)
-    shuffled = [
-        jax.random.permutation(jax.random.fold_in(key, k), images) for k in range(agents)
-    ]
+    shuffled = [jax.random.permutation(jax.random.fold_in(key, k), images) for k in range(agents)]
     inputs = jnp.stack([jnp.asarray(task.inputs[k])[shuffled[k]] for k in range(agents)], axis=1)
     u = jnp.stack([jnp.asarray(task.positions[k])[shuffled[k]] for k in range(agents)], axis=1)
     inputs = jnp.where(kept[None, None, :], inputs, 0.0)

@@ -1,8 +1,8 @@
 """What `advise` needs to know of a team task: the mean reward, its noise, its alignment with an interval.
 
-Symbols: agents k = 1 … K with A_k actions; C = ΠA_k joint actions (cells); R(c) the mean reward of cell c,
-n_c its episodes, ȳ_c their mean, v_c = σ_c²/n_c its variance. Under *uniform* actions, however the logs were
-drawn, V = Var R, V_k = Var E[R | a_k] and A₁ = ΣV_k/V.
+Symbols: agents k = 1 … K with A_k actions; C = ΠA_k joint actions (cells); R(c) the mean reward of cell
+c, n_c its episodes, ȳ_c their mean, v_c = σ_c²/n_c its variance. Under *uniform* actions, however the logs
+were drawn, V = Var R, V_k = Var E[R | a_k] and A₁ = ΣV_k/V.
 """
 
 import math
@@ -27,7 +27,7 @@ class TeamTask(NamedTuple):
     """A task as `advise` sees it; `visits` is None where the mean reward is given, not estimated."""
 
     reward: Float[np.ndarray, "*actions"]
-    """Mean reward of every joint action."""
+    """Mean reward of every joint action; from logs, with the spread that noise adds taken off."""
     noise_std: float
     """Of one episode's team reward (outcome) about it."""
     alignment: float
@@ -77,14 +77,37 @@ def task_of_logs(actions: Any, rewards: Any, noise_std: float | None) -> TeamTas
     visits = counts.reshape(shape)
     whole, main = _sums_of_squares(tensor)
     ranks = np.array(shape) - 1.0
-    main = main - ranks / counts.size * v.mean()
-    whole -= (counts.size - 1.0) / counts.size * float(v.mean())
+    quiet = float(v.mean()) / counts.size  # what one degree of freedom of noise adds to V
+    denoised, total = main - ranks * quiet, whole - (counts.size - 1.0) * quiet
     share, interval = 1.0, (1.0, 1.0)
     if not _additive(shape):
-        share = min(max(float(main.sum()) / whole, 0.0), 1.0) if whole > 0.0 else 1.0
+        share = min(max(float(denoised.sum()) / total, 0.0), 1.0) if total > 0.0 else 1.0
         interval = _interval(tensor, v, visits, share, known=noise_std is not None)
+    estimate = _rescaled(tensor, main, whole, denoised, total)
+    whole, main = _sums_of_squares(estimate)
     teammates = np.maximum(whole - main, 0.0)
-    return TeamTask(tensor + offset, noise, share, interval, teammates, visits)
+    return TeamTask(estimate + offset, noise, share, interval, teammates, visits)
+
+
+def _rescaled(
+    mean: np.ndarray, main: np.ndarray, whole: float, denoised: np.ndarray, total: float
+) -> Float[np.ndarray, "*actions"]:
+    """Cell means whose effects are shrunk until their sums of squares are the unbiased estimates.
+
+    The largest of many noisy means is too large, and with it the floor; the spread of these is right.
+    """
+    effects, agents = main_effects(mean), range(mean.ndim)
+    rest = mean - mean.mean()
+    estimate = np.full_like(mean, mean.mean())
+    for k, effect in enumerate(effects):
+        along = effect.reshape([-1 if j == k else 1 for j in agents])
+        rest = rest - along
+        estimate = estimate + along * _shrinkage(float(denoised[k]), float(main[k]))
+    return estimate + rest * _shrinkage(total - float(denoised.sum()), whole - float(main.sum()))
+
+
+def _shrinkage(denoised: float, found: float) -> float:
+    return math.sqrt(min(max(denoised / found, 0.0), 1.0)) if found > 0.0 else 0.0
 
 
 def main_effects(tensor: Float[np.ndarray, "*actions"]) -> list[Float[np.ndarray, " actions"]]:

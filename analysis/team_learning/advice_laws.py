@@ -1,7 +1,7 @@
 """Failure probabilities of the two learners of `advise`, and the budgets at which they are δ.
 
-Symbols: N trajectories (all agents act at once), C = ΠA_k joint actions, σ the noise of the team's reward;
-a joint action is *bad* if its regret R* − R exceeds the accuracy ε. One agent: balanced over all joint
+Symbols: N trajectories (all agents act at once), C = ΠA_k joint actions, σ the noise of the team's
+reward; a joint action is *bad* if its regret R* − R exceeds the accuracy ε. One agent: balanced over all joint
 actions, m = N/C samples each. A team: each agent ranks its own actions by the shared reward, m = N/A_k
 samples each while its teammates act uniformly, noise σ_k² = σ² + mean Var(R | a_k); the agents' errors
 count as independent.
@@ -72,7 +72,7 @@ class Laws:
         return self._expected_bad(self.agent_laws(num_trajectories))
 
     def joint_samples(self) -> float:
-        """N at which one agent's failure is δ; it falls with N, 0 where it is at most δ from the start."""
+        """N at which one agent's failure is δ; it falls with N; 0 where it never exceeds δ."""
         if self.bad.mean() <= self.delta or self.noise == 0.0:
             return 0.0
         gap = -float(self.values[self.group_bad].max())

@@ -127,17 +127,8 @@ def hitting_time(num_actions: Count, gap: Scalar, probability: Scalar) -> Float[
     )
     if one:
         return jnp.zeros((), jnp.float64)
-    p, size = jnp.asarray(probability).astype(jnp.float64), float(actions)
-    # e^ξ − 1, which vanishes at p = 1/A; with it all terms do, without cancellation.
-    excess = jnp.maximum(size * p - 1.0, 0.0) / (1.0 - p)
-    bracket = (
-        excess / (size - 1.0) + 2.0 * jnp.log1p(excess) + (size - 1.0) * (excess / (1.0 + excess))
-    )
-    gained = (1.0 - 1.0 / size) * bracket
-    delta = jnp.asarray(gap).astype(jnp.float64)
-    moving = (gained > 0.0) & (delta > 0.0)
-    time = gained / jnp.where(moving, delta, 1.0)
-    return jnp.where(moving, time, jnp.where(gained > 0.0, jnp.inf, 0.0))
+    level, delta = (jnp.asarray(value).astype(jnp.float64) for value in (probability, gap))
+    return _time(float(actions), delta, level)
 
 
 @float64
@@ -198,6 +189,23 @@ def reinforce_signal_to_noise(reward: Numbers, noise_std: Scalar) -> Float[Array
     some = spread > 0.0
     share = variances.explained / jnp.where(some, spread, 1.0)
     return jnp.where(some, share, 0.0) / max(tensor.shape[0] - 1, 1)
+
+
+@jax.jit
+def _time(
+    actions: float | Float[Array, ""], gap: Float[Array, ""], p: Float[Array, ""]
+) -> Float[Array, ""]:
+    # e^ξ − 1, which vanishes at p = 1/A; with it all terms do, without cancellation.
+    excess = jnp.maximum(actions * p - 1.0, 0.0) / (1.0 - p)
+    bracket = (
+        excess / (actions - 1.0)
+        + 2.0 * jnp.log1p(excess)
+        + (actions - 1.0) * (excess / (1.0 + excess))
+    )
+    gained = (1.0 - 1.0 / actions) * bracket
+    moving = (gained > 0.0) & (gap > 0.0)
+    time = gained / jnp.where(moving, gap, 1.0)
+    return jnp.where(moving, time, jnp.where(gained > 0.0, jnp.inf, 0.0))
 
 
 @jax.jit

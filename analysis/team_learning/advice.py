@@ -56,10 +56,10 @@ def advise(
     With logs, σ² is the pooled variance of the rewards within joint actions (those seen once add
     nothing to it). A₁ is that of R under *uniform* actions whatever the logs' policy, its sums of squares
     with the noise taken off without bias; the interval inverts a test of the ratio (Fieller) and covers
-    about 95 %. For floor and budgets, R is the mean of each joint action's episodes, each agent's main effect
-    and their interaction scaled to the same unbiased sums of squares: the largest of noisy means is too
-    large. They are plug-in estimates: trust them if the standard errors of the cell means are below the
-    accuracy.
+    about 95 %. For floor and budgets, R is the mean of each joint action's episodes, each agent's main
+    effect and their interaction scaled to the same unbiased sums of squares: the largest of noisy means
+    is too large. They are plug-in estimates: trust them if the standard errors of the cell means are
+    below the accuracy.
 
     Args:
         reward: mean rewards (A_1, …, A_K), axis k agent k; or None, and logs instead.

@@ -1,8 +1,8 @@
 """What `advise` needs to know of a team task: the mean reward, its noise, its alignment with an interval.
 
 Symbols: agents k = 1 … K with A_k actions; C = ΠA_k joint actions (cells); R(c) the mean reward of cell
-c, n_c its episodes, ȳ_c their mean, v_c = σ_c²/n_c its variance. Under *uniform* actions, however the logs
-were drawn, V = Var R, V_k = Var E[R | a_k] and A₁ = ΣV_k/V.
+c, n_c its episodes, ȳ_c their mean, v_c = σ_c²/n_c its variance. Under *uniform* actions, however the
+logs were drawn, V = Var R, V_k = Var E[R | a_k] and A₁ = ΣV_k/V.
 """
 
 import math

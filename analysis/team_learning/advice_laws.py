@@ -1,10 +1,10 @@
 """Failure probabilities of the two learners of `advise`, and the budgets at which they are δ.
 
 Symbols: N trajectories (all agents act at once), C = ΠA_k joint actions, σ the noise of the team's
-reward; a joint action is *bad* if its regret R* − R exceeds the accuracy ε. One agent: balanced over all joint
-actions, m = N/C samples each. A team: each agent ranks its own actions by the shared reward, m = N/A_k
-samples each while its teammates act uniformly, noise σ_k² = σ² + mean Var(R | a_k); the agents' errors
-count as independent.
+reward; a joint action is *bad* if its regret R* − R exceeds the accuracy ε. One agent: balanced over all
+joint actions, m = N/C samples each. A team: each agent ranks its own actions by the shared reward,
+m = N/A_k samples each while its teammates act uniformly, noise σ_k² = σ² + mean Var(R | a_k); the agents'
+errors count as independent.
 """
 
 import math

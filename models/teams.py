@@ -1,5 +1,10 @@
 """Tasks of teams of agents, learners and simulators on them: the public names in one place."""
 
+from boundlab.models.digit_tasks import DigitRisks as DigitRisks
+from boundlab.models.digit_tasks import DigitTask as DigitTask
+from boundlab.models.digit_tasks import digit_risks as digit_risks
+from boundlab.models.digit_tasks import digit_task as digit_task
+from boundlab.models.digit_tasks import incoming_carries as incoming_carries
 from boundlab.models.team_policy_gradient import LearningPath as LearningPath
 from boundlab.models.team_policy_gradient import expected_reward as expected_reward
 from boundlab.models.team_policy_gradient import gradient_flow as gradient_flow

@@ -31,12 +31,12 @@ def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
     caption = (
         "Handwritten digits as three subtasks whose labels carry into the next with weight λ: held-out "
-        "squared error (mean over subtasks, what nobody can predict included) of one agent on all images, "
-        "of a team that knows the carry and rolls it out on its own predictions, and of a team that "
+        "squared error (mean over subtasks, with what nobody can predict) of one agent on all images, of "
+        "a team that knows the carry and rolls it out on its own predictions, and of a team that "
         "neglects it. Dots: means over shuffles of the images, ±2 standard errors. Lines: the theory of "
-        "Gaussian inputs and linear labels at the measured residual variances; dashed for the aware team, "
-        "whose line joins its dots. Vertical: the predicted n* beyond which one agent beats the blind "
-        "team. With d = 8 the aware team rounds too many carries wrongly, and one agent passes it."
+        "Gaussian inputs and linear labels at the measured residual variances; dashes join the dots of "
+        "the aware team. Dotted: the predicted n* beyond which one agent beats the blind team. With "
+        "d = 8 the aware team rounds too many carries wrongly, and one agent passes it."
     )
     return {"F11-digits": (figure, caption)}
 

@@ -224,15 +224,17 @@ def joint_rewards(pattern: Pattern, payoffs: Payoffs) -> Float[Array, " arms"]:
 
 def group_rewards(pattern: Pattern, payoffs: Payoffs) -> tuple[Float[Array, " groups"], np.ndarray]:
     """Values and sizes of the groups of joint actions with equal rewards; none is empty."""
-    away, hit, counts = _groups(pattern)
-    dtype = payoffs.cost.dtype
-    values = payoffs.bonus * jnp.asarray(hit, dtype) - payoffs.cost * jnp.asarray(away, dtype)
-    return values, np.array([float(count) for count in counts])
+    counts = _groups(pattern)[2]
+    most = int(jnp.finfo(payoffs.cost.dtype).max)
+    if sum(counts) > most:
+        got = f"{pattern.num_actions}^{pattern.num_agents} joint actions"
+        raise fail("task", got, f"at most {most:.1e}, the range of {payoffs.cost.dtype}")
+    return _group_values(pattern, payoffs), np.array([float(count) for count in counts])
 
 
 def best_reward(pattern: Pattern, payoffs: Payoffs) -> Float[Array, ""]:
     """The largest R."""
-    return jnp.max(group_rewards(pattern, payoffs)[0])
+    return jnp.max(_group_values(pattern, payoffs))
 
 
 def own_table(pattern: Pattern, payoffs: Payoffs, columns: int) -> Float[Array, "agents columns"]:
@@ -269,6 +271,12 @@ def check_joint_actions(pattern: Pattern, name: str = "task", instead: str = "")
         raise fail(name, got, f"at most {MOST_JOINT_ACTIONS}{instead}")
 
 
+def _group_values(pattern: Pattern, payoffs: Payoffs) -> Float[Array, " groups"]:
+    away, hit, _ = _groups(pattern)
+    dtype = payoffs.cost.dtype
+    return payoffs.bonus * jnp.asarray(hit, dtype) - payoffs.cost * jnp.asarray(away, dtype)
+
+
 def _groups(pattern: Pattern) -> tuple[list[int], list[bool], list[int]]:
     """Agents away from action 0, whether in the pattern, and the number of such joint actions."""
     actions, agents, kind, order = pattern
@@ -278,7 +286,7 @@ def _groups(pattern: Pattern) -> tuple[list[int], list[bool], list[int]]:
         if actions == 1:
             hits = total if kind != "order" else 0
         elif kind == "parity":
-            # Of (A − 1)^j settings, sums of j numbers in {1, …, A − 1} that are 1 modulo A.
+            # Of (A − 1)^j settings, those of j numbers in {1, …, A − 1} whose sum is 1 modulo A.
             hits = comb(agents, j) * ((actions - 1) ** j - (-1) ** j) // actions
         elif kind == "order":
             hits = (

@@ -5,6 +5,11 @@ from boundlab.models.digit_tasks import DigitTask as DigitTask
 from boundlab.models.digit_tasks import digit_risks as digit_risks
 from boundlab.models.digit_tasks import digit_task as digit_task
 from boundlab.models.digit_tasks import incoming_carries as incoming_carries
+from boundlab.models.sample_complexity import SampleComplexity as SampleComplexity
+from boundlab.models.sample_complexity import binomial_interval as binomial_interval
+from boundlab.models.sample_complexity import (
+    empirical_sample_complexity as empirical_sample_complexity,
+)
 from boundlab.models.team_policy_gradient import LearningPath as LearningPath
 from boundlab.models.team_policy_gradient import expected_reward as expected_reward
 from boundlab.models.team_policy_gradient import gradient_flow as gradient_flow
@@ -17,6 +22,7 @@ from boundlab.models.team_regression import (
     simulate_coupled_regression as simulate_coupled_regression,
 )
 from boundlab.models.team_regression import simulate_fixed_design as simulate_fixed_design
+from boundlab.models.team_regression import simulate_learners as simulate_learners
 from boundlab.models.team_regression import simulate_regression as simulate_regression
 from boundlab.models.team_simulation import FullInformation as FullInformation
 from boundlab.models.team_simulation import simulate_full_information as simulate_full_information

@@ -23,7 +23,7 @@ class Config:
     """Runs of the regression task; each draws weights and samples and fits all learners."""
     regression_pac_seeds: int = 160
     """Fixed designs of the regression task, behind its rates of failure."""
-    regression_pac_trials: int = 256
+    regression_pac_trials: int = 128
     """Noises drawn on each design."""
 
 
@@ -33,9 +33,9 @@ PRESETS = {
         gradients_draws=1024,
         digits_samples=(70, 130, 400),
         digits_seeds=64,
-        regression_seeds=160,
+        regression_seeds=128,
         regression_pac_seeds=64,
-        regression_pac_trials=128,
+        regression_pac_trials=64,
     ),
     "quick": Config(),
     "paper": Config(

@@ -7,12 +7,13 @@ principal components of the pixels. Nothing is Gaussian here, and y_k is no line
 Symbols: d components an image, D = Kd, n training examples (trajectories: each shows all K subtasks).
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.nearest_neighbors import digits
@@ -143,7 +144,7 @@ def digit_risks(
 
     """
     check_key("key", key)
-    agents, images, most = task.inputs.shape
+    agents, _, most = task.inputs.shape
     used = most if dim is None else dim
     if not is_traced(used):
         used = check_integer("dim", used, 1, most)
@@ -152,26 +153,42 @@ def digit_risks(
         check_integer("num_samples", num_samples, least, task.num_train)
     check_shape("couplings", couplings, (None,), "one value a coupling")
     check_number("couplings", couplings)
-    rates = jnp.asarray(couplings).astype(jnp.float64)[:, None, None]
-    kept = jnp.arange(most) < jnp.asarray(used)
-    shuffled = [jax.random.permutation(jax.random.fold_in(key, k), images) for k in range(agents)]
-    inputs = jnp.stack([jnp.asarray(task.inputs[k])[shuffled[k]] for k in range(agents)], axis=1)
-    u = jnp.stack([jnp.asarray(task.positions[k])[shuffled[k]] for k in range(agents)], axis=1)
-    inputs = jnp.where(kept[None, None, :], inputs, 0.0)
-    carry = incoming_carries(u, task.base)
-    train = task.num_train
-    seen = (jnp.arange(train) < jnp.asarray(num_samples)).astype(jnp.float64)
-    labels = jnp.concatenate([u, carry], axis=1)  # every learner is linear in what it is trained on
+    return _risks(
+        key,
+        jnp.asarray(task.inputs),
+        jnp.asarray(task.positions),
+        jnp.asarray(num_samples),
+        jnp.asarray(couplings).astype(jnp.float64),
+        jnp.asarray(used),
+        task.base,
+        task.num_train,
+    )
 
-    everything = inputs.reshape(images, agents * most)
-    joint = _predict(everything, labels[:train], seen)
-    own, neglected = [], []
-    for k in range(agents):
-        both = _predict(inputs[:, k], labels[:train, k::agents], seen)
-        own.append(both[:, 0])
-        neglected.append(both[:, 1])
-    own_u, own_carry = jnp.stack(own, axis=1), jnp.stack(neglected, axis=1)
-    held_u, held_carry = u[train:], carry[train:]
+
+@partial(jax.jit, static_argnames=("base", "train"))
+def _risks(
+    key: jax.Array,
+    components: Float[Array, "K images d"],
+    positions: Float[Array, "K images"],
+    num_samples: Shaped[Array, ""],
+    couplings: Float[Array, " L"],
+    dim: Shaped[Array, ""],
+    base: int,
+    train: int,
+) -> DigitRisks:
+    agents, images, most = components.shape
+    keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(agents))
+    order = jax.vmap(lambda own: jax.random.permutation(own, images))(keys)
+    inputs = jnp.moveaxis(jnp.take_along_axis(components, order[:, :, None], axis=1), 0, 1)
+    u = jnp.take_along_axis(positions, order, axis=1).T
+    inputs = jnp.where((jnp.arange(most) < dim)[None, None, :], inputs, 0.0)
+    carry = incoming_carries(u, base)
+    seen = (jnp.arange(train) < num_samples).astype(components.dtype)
+    labels = jnp.concatenate([u, carry], axis=1)  # every learner is linear in what it is trained on
+    joint = _predict(inputs.reshape(images, agents * most), labels[:train], seen)
+    own = [_predict(inputs[:, k], labels[:train, k::agents], seen) for k in range(agents)]
+    own_u, own_carry = (jnp.stack([both[:, i] for both in own], axis=1) for i in (0, 1))
+    held_u, held_carry, rates = u[train:], carry[train:], couplings[:, None, None]
 
     def risk(predicted_u: Array, predicted_carry: Array) -> Array:
         error = (predicted_u - held_u)[None] + rates * (predicted_carry - held_carry)[None]
@@ -179,7 +196,7 @@ def digit_risks(
 
     return DigitRisks(
         risk(joint[:, :agents], joint[:, agents:]),
-        risk(own_u, incoming_carries(own_u, task.base)),
+        risk(own_u, incoming_carries(own_u, base)),
         risk(own_u, own_carry),
     )
 

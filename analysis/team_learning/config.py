@@ -19,7 +19,7 @@ class Config:
     gradients_draws: int = 2048
     """Trajectories of each run of REINFORCE."""
 
-    regression_seeds: int = 768
+    regression_seeds: int = 1536
     """Runs of the regression task; each draws weights and samples and fits all learners."""
     regression_pac_seeds: int = 160
     """Fixed designs of the regression task, behind its rates of failure."""

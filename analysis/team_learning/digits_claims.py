@@ -159,7 +159,7 @@ CLAIMS = (
         control=_below("blind", "sarl", _cells(MANY, 1.0)),
         control_statement="so does a team that doesn't know it",
         formula=RISK,
-        test=TESTS + "test_residual_variances_of_the_labels",
+        test=TESTS + "test_the_growth_of_the_risk_with_gaussian_inputs",
     ),
     Claim(
         id="digits-rollout",
@@ -170,7 +170,7 @@ CLAIMS = (
         control=_below("sarl", "aware", _cells(FEW, 0.0, last=True)),
         control_statement="the lead is lost without a carry, too",
         formula=RISK,
-        test=TESTS + "test_rollout_by_hand",
+        test="tests/models/test_digit_tasks.py::test_learners_by_scikit_learn",
     ),
     Claim(
         id="digits-sides",

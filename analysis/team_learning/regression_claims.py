@@ -174,7 +174,7 @@ CLAIMS = (
         kind=Kind.ORDER,
         check=_order("sarl", "blind", "regression_crossover"),
         control=_order("sarl", "blind", "regression_crossover_paper"),
-        control_statement="as soon as the paper's condition for teams fails",
+        control_statement="as soon as the condition of Proposition 4.7 for teams fails",
         formula=THEORY + "regression_crossover",
         test=RISKS + "test_crossover_by_bracketing",
     ),
@@ -214,7 +214,7 @@ CLAIMS = (
     Claim(
         id="regression-paper-rule",
         source=CROSSOVER,
-        statement=r"The paper's $d/D\leq(1-2\alpha/\varepsilon)^2$ is sufficient",
+        statement=r"Proposition 4.7's $d/D\leq(1-2\alpha/\varepsilon)^2$ is sufficient",
         kind=Kind.UPPER,
         check=_exact("accuracy", "accuracy_paper"),
         control=_exact("accuracy", "misalignment"),

@@ -7,6 +7,7 @@ from boundlab.theory.team_learning.alignment_forms import TaskAlignment as TaskA
 from boundlab.theory.team_learning.alignment_forms import needle_alignment as needle_alignment
 from boundlab.theory.team_learning.alignment_forms import order_q_alignment as order_q_alignment
 from boundlab.theory.team_learning.alignment_forms import parity_alignment as parity_alignment
+from boundlab.theory.team_learning.crossover import budget_crossover as budget_crossover
 from boundlab.theory.team_learning.gradients import gradient_speed_ratio as gradient_speed_ratio
 from boundlab.theory.team_learning.gradients import hitting_time as hitting_time
 from boundlab.theory.team_learning.gradients import initial_slope as initial_slope
@@ -33,6 +34,8 @@ from boundlab.theory.team_learning.regression_accuracy import (
 from boundlab.theory.team_learning.regression_accuracy import (
     regression_samples as regression_samples,
 )
+from boundlab.theory.team_learning.regret import team_failure as team_failure
+from boundlab.theory.team_learning.regret import team_regret as team_regret
 from boundlab.theory.team_learning.spectra import needle_spectrum as needle_spectrum
 from boundlab.theory.team_learning.spectra import order_q_spectrum as order_q_spectrum
 from boundlab.theory.team_learning.spectra import parity_spectrum as parity_spectrum
@@ -42,3 +45,7 @@ from boundlab.theory.team_learning.symmetry import (
     symmetric_parity_regret as symmetric_parity_regret,
 )
 from boundlab.theory.team_learning.symmetry import symmetric_trap_regret as symmetric_trap_regret
+from boundlab.theory.team_learning.trajectories import (
+    joint_trajectories_needed as joint_trajectories_needed,
+)
+from boundlab.theory.team_learning.trajectories import trajectories_needed as trajectories_needed

@@ -50,14 +50,7 @@ def parity_spectrum(
     """
     actions, agents = team_size(num_actions, num_agents)
     delta, weight = nonnegative("gap", gap), nonnegative("coupling", coupling)
-    paid, other = [], []
-    for j in range(agents + 1):
-        total = math.comb(agents, j) * (actions - 1) ** j
-        solved = math.comb(agents, j) * ((actions - 1) ** j - (-1) ** j) // actions
-        solved = total if actions == 1 else solved
-        paid.append(solved)
-        other.append(total - solved)
-    return _two_rows(delta, weight, agents, paid, other)
+    return _two_rows(delta, weight, agents, *parity_counts(actions, agents))
 
 
 @float64
@@ -142,6 +135,17 @@ def reward_spectrum(reward: Numbers) -> Spectrum:
         raise fail("reward", "a traced value", "a concrete tensor: its groups are counted")
     values, counts = np.unique(np.asarray(reward_tensor(reward)), return_counts=True)
     return jnp.asarray(values, jnp.float64), jnp.asarray(counts.astype(np.float64))
+
+
+def parity_counts(actions: int, agents: int) -> tuple[list[int], list[int]]:
+    """Joint actions of j = 0, …, K deviations with the coupling's pay, and without."""
+    paid, other = [], []
+    for j in range(agents + 1):
+        total = math.comb(agents, j) * (actions - 1) ** j
+        solved = math.comb(agents, j) * ((actions - 1) ** j - (-1) ** j) // actions
+        paid.append(total if actions == 1 else solved)
+        other.append(total - paid[-1])
+    return paid, other
 
 
 def team_size(num_actions: Count, num_agents: Count, *, fewest_actions: int = 1) -> tuple[int, int]:

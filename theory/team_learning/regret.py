@@ -1,0 +1,155 @@
+"""Regret and failure probability of a team's learners on the parity task, exactly, at any budget.
+
+Symbols: K agents of A actions; Δ gap, λ coupling, σ_s noise of an agent's own reward, σ_o of the team's
+outcome; N budget in trajectories (all agents act once in each), spread evenly over the arms compared; q an
+agent's chance of a wrong action; ε accuracy. Rewards are the team's mean reward R(a) of the joint action
+that is chosen in the end. Learners: `joint` compares the A^K joint actions by the outcome, m = N/A^K samples
+of each; the others compare an agent's A actions, m = N/A: `own` by its own (process) reward, `shared` by the
+team's outcome while teammates act uniformly, `orthogonal` by the outcome in a full factorial design.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from boundlab.checks import check_number, check_shape
+from boundlab.precision import float64
+from boundlab.theory.team_learning._team_task import (
+    Task,
+    agent_error,
+    check_learner,
+    decomposed_regret,
+    fails,
+    joint_scale,
+    losses_of,
+    pattern_failure,
+    read_task,
+    sees_all,
+    team_spectrum,
+)
+from boundlab.theory.team_learning._winners import winners_loss
+from boundlab.typing import Numbers, Scalar
+
+# Budgets computed at once; more are taken in turn, to bound memory.
+BATCH = 512
+
+
+@float64
+def team_regret(num_trajectories: Numbers, task: Any, learner: str) -> Float[Array, "*budgets"]:
+    """Expected regret R* − E R(a) of a learner with N trajectories.
+
+        joint:  Σ_g P_g (v_max − v_g) over `parity_spectrum`, with the law (E1) at m = N/A^K and σ_o;
+        others: max(0, λ − Δ/K) + Δq − λ(1 − (1 − qA/(A−1))^K)/A                            (E8),
+
+    with q of one best action among A at m = N/A: gap Δ and noise σ_s for `own`; gap Δ/K for the others,
+    with noise σ_o for `orthogonal` and σ_eff² = σ_o² + ((K−1)/K²)Δ²(A−1)/A² + λ²(A−1)/A² (E4) for
+    `shared`. Exact for Gaussian noise but for `shared`, which takes teammates' exploration as Gaussian
+    and errors as independent: 1–2 % of the regret at N ≥ 54. N < A^K interpolates for `joint`. One
+    agent (K = 1) paid the outcome is the joint learner.
+
+    Args:
+        num_trajectories: N ≥ 0, a number or an array of any shape; 0 is a uniform choice. May be traced.
+        task: a `boundlab.models.teams.ParityTask`, or anything with its attributes `num_actions`,
+            `num_agents`, `gap`, `coupling`, `own_noise_std` and `outcome_noise_std` (None: own/√K).
+            Its floats may be traced.
+        learner: `joint`, `own`, `shared` or `orthogonal`.
+
+    Returns:
+        The regret, units of the team's reward, of the shape of `num_trajectories`.
+
+    Raises:
+        ValueError: an argument or attribute is out of range; it is named.
+
+    Source: derived, docs/team_learning.md#bandit-feedback and #parity.
+
+    """
+    budgets, read = _budgets(num_trajectories), _checked(task, learner)
+    sizes = (read.num_actions, read.num_agents)
+    flat = _regrets(budgets.reshape(-1), sizes, tuple(read[2:]), learner)
+    return flat.reshape(budgets.shape)
+
+
+@float64
+def team_failure(
+    num_trajectories: Numbers, task: Any, learner: str, accuracy: Scalar
+) -> Float[Array, "*budgets"]:
+    """P(R* − R(a) > ε), the chance that a learner with N trajectories isn't within ε of the best.
+
+    `joint`: Σ P_g over the groups that are more than ε below the best. Others: errors J ~ Bin(K, q),
+    uniform among wrong actions, over the patterns that lose more than ε; without coupling that is
+    P(Bin(K, q) > ⌊Kε/Δ⌋).
+
+    Args:
+        num_trajectories: N ≥ 0, a number or an array of any shape. May be traced.
+        task: as for `team_regret`.
+        learner: `joint`, `own`, `shared` or `orthogonal`; laws as for `team_regret`.
+        accuracy: ε ≥ 0, units of the team's reward; losses of ε itself are within it. May be traced.
+
+    Returns:
+        The probability, of the shape of `num_trajectories`; tails keep their relative accuracy.
+
+    Raises:
+        ValueError: an argument or attribute is out of range; it is named.
+
+    Source: derived, docs/team_learning.md#bandit-feedback.
+
+    """
+    budgets, read = _budgets(num_trajectories), _checked(task, learner)
+    check_shape("accuracy", accuracy, ())
+    check_number("accuracy", accuracy, 0)
+    sizes, level = (read.num_actions, read.num_agents), jnp.asarray(accuracy).astype(jnp.float64)
+    flat = _failures(budgets.reshape(-1), sizes, tuple(read[2:]), learner, level)
+    return flat.reshape(budgets.shape)
+
+
+def regret_at(budget: Float[Array, ""], task: Task, learner: str) -> Float[Array, ""]:
+    """`team_regret` at one budget, unchecked."""
+    if sees_all(task, learner):
+        values, counts = team_spectrum(task)
+        return winners_loss(values, counts, losses_of(values, counts), joint_scale(budget, task))
+    return decomposed_regret(agent_error(budget, task, learner), task)
+
+
+@functools.partial(jax.jit, static_argnames=("sizes", "learner"))
+def _regrets(
+    budgets: Float[Array, " n"], sizes: tuple[int, int], numbers: tuple, learner: str
+) -> Float[Array, " n"]:
+    task = Task(*sizes, *numbers)
+    return _over(lambda budget: regret_at(budget, task, learner), budgets)
+
+
+@functools.partial(jax.jit, static_argnames=("sizes", "learner"))
+def _failures(
+    budgets: Float[Array, " n"],
+    sizes: tuple[int, int],
+    numbers: tuple,
+    learner: str,
+    accuracy: Float[Array, ""],
+) -> Float[Array, " n"]:
+    task = Task(*sizes, *numbers)
+
+    def one(budget: Float[Array, ""]) -> Float[Array, ""]:
+        if sees_all(task, learner):
+            values, counts = team_spectrum(task)
+            failing = fails(losses_of(values, counts), accuracy, task).astype(jnp.float64)
+            return winners_loss(values, counts, failing, joint_scale(budget, task))
+        return pattern_failure(agent_error(budget, task, learner), task, accuracy)
+
+    return _over(one, budgets)
+
+
+def _over(one: Any, budgets: Float[Array, " n"]) -> Float[Array, " n"]:
+    return jax.lax.map(one, budgets, batch_size=min(max(budgets.size, 1), BATCH))
+
+
+def _budgets(num_trajectories: Numbers) -> Float[Array, "*budgets"]:
+    check_number("num_trajectories", num_trajectories, 0)
+    return jnp.asarray(num_trajectories).astype(jnp.float64)
+
+
+def _checked(task: Any, learner: str) -> Task:
+    check_learner(learner)
+    return read_task(task)

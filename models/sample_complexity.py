@@ -49,7 +49,7 @@ class SampleComplexity(NamedTuple):
     """Trajectories needed, and how often the learner failed there."""
 
     num_samples: Float[Array, ""]
-    """N in trajectories, in each of which all K agents act: 0 if none are needed, +inf if none suffice."""
+    """N in trajectories, in each of which all K agents act; 0 if none are needed, +inf if none do."""
     failure_rate: Float[Array, ""]
     """Share of the trials whose regret exceeds the accuracy at that N, in its limit if N is 0 or +inf."""
     interval: Float[Array, " 2"]
@@ -104,13 +104,34 @@ def empirical_sample_complexity(
     epsilon, delta = (jnp.asarray(x).astype(dtype) for x in (accuracy, failure_probability))
     if learner == "shared":
         most = _most_samples(task, pattern, payoffs, failure_probability)
-        return _search_designs(key, payoffs, epsilon, delta, pattern, trials, most)
-    return _search(key, payoffs, epsilon, delta, pattern, learner, trials)
+        n, rate = _search_designs(key, payoffs, epsilon, delta, pattern, trials, most)
+    else:
+        n, rate = _search(key, payoffs, epsilon, delta, pattern, learner, trials)
+    total = jnp.asarray(trials, dtype)
+    return SampleComplexity(n, rate, _interval(jnp.round(rate * total), total))
 
 
-def binomial_interval(failures: Float[Array, ""], num_trials: int) -> Float[Array, " 2"]:
-    """95 % Clopper–Pearson interval (low, high) of a probability from `failures` of `num_trials`."""
-    dtype, total = failures.dtype, jnp.asarray(num_trials, failures.dtype)
+def binomial_interval(failures: Scalar, num_trials: Count) -> Float[Array, " 2"]:
+    """95 % Clopper–Pearson interval (low, high) of a probability, from failures among trials.
+
+    Args:
+        failures: 0 to `num_trials`; may be traced.
+        num_trials: ≥ 1.
+
+    Raises:
+        ValueError: an argument is out of range; it is named.
+
+    """
+    trials = check_integer("num_trials", num_trials, 1)
+    check_number("failures", failures, 0, trials)
+    check_shape("failures", failures, ())
+    count = jnp.asarray(failures).astype(jnp.result_type(float))
+    return _interval(count, jnp.asarray(trials, count.dtype))
+
+
+@jax.jit
+def _interval(failures: Float[Array, ""], total: Float[Array, ""]) -> Float[Array, " 2"]:
+    dtype = failures.dtype
     shift = jnp.array([0.0, 1.0], dtype)
     first = failures + shift
     second = total - failures + 1 - shift
@@ -138,7 +159,7 @@ def _search(
     pattern: Pattern,
     learner: str,
     trials: int,
-) -> SampleComplexity:
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Bisection where means of arms can be drawn at any real N."""
     dtype, joint = payoffs.gap.dtype, learner == "joint"
     if joint:
@@ -187,7 +208,7 @@ def _search(
     low, _, at_none, at_all, found = jax.lax.fori_loop(0, HALVINGS + 2, step, state)
     needed = arms * (noise_std / jnp.exp(low)) ** 2
     found = jnp.where(noise_std > 0, found, at_all)
-    return _answer(needed, found, at_none, at_all, delta, trials)
+    return _answer(needed, found, at_none, at_all, delta)
 
 
 @functools.partial(jax.jit, static_argnames=("pattern", "trials", "most"))
@@ -199,7 +220,7 @@ def _search_designs(
     pattern: Pattern,
     trials: int,
     most: int,
-) -> SampleComplexity:
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Bisection over whole samples an arm, 1 to `most`, of shared rewards."""
     rows, dtype = most * pattern.num_actions, payoffs.gap.dtype
 
@@ -247,7 +268,7 @@ def _search_designs(
     start: State = (jnp.int32(0), jnp.int32(0), jnp.int32(most))
     _, _, high, rates = jax.lax.while_loop(unfinished, step, (*start, jnp.zeros(3, dtype)))
     needed = (high * pattern.num_actions).astype(dtype)
-    return _answer(needed, rates[2], rates[0], rates[1], delta, trials)
+    return _answer(needed, rates[2], rates[0], rates[1], delta)
 
 
 def _answer(
@@ -256,12 +277,11 @@ def _answer(
     at_none: Float[Array, ""],
     at_all: Float[Array, ""],
     delta: Float[Array, ""],
-    trials: int,
-) -> SampleComplexity:
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """N and the failure rate there, from the rates at N = 0, at the N found, and without noise."""
     never, always = at_all > delta, at_none <= delta
     n = jnp.where(never, jnp.inf, jnp.where(always, 0.0, needed))
-    rate = jnp.where(never, at_all, jnp.where(always, at_none, found))
-    return SampleComplexity(n, rate, binomial_interval(jnp.round(rate * trials), trials))
+    return n, jnp.where(never, at_all, jnp.where(always, at_none, found))
 
 
 def _failure_rate(

@@ -280,6 +280,8 @@ def _group_values(pattern: Pattern, payoffs: Payoffs) -> Float[Array, " groups"]
 def _groups(pattern: Pattern) -> tuple[list[int], list[bool], list[int]]:
     """Agents away from action 0, whether in the pattern, and the number of such joint actions."""
     actions, agents, kind, order = pattern
+    if kind == "needle" and actions > 1:
+        return [0, 1], [True, False], [1, actions**agents - 1]
     rows = []
     for j in range(agents + 1):
         total = comb(agents, j) * (actions - 1) ** j

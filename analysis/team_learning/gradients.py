@@ -86,9 +86,7 @@ def _rewards(config: Config, key: jax.Array, actions: int, agents: int) -> dict[
     for share, (first, second) in zip(wanted, drawn, strict=True):
         main, rest = _main_effects(first), second - _main_effects(second)
         rest -= rest.mean()
-        mixed = (
-            np.sqrt(share) * main / main.std() + np.sqrt(1 - share) * rest / rest.std()
-        )
+        mixed = np.sqrt(share) * main / main.std() + np.sqrt(1 - share) * rest / rest.std()
         named[f"random {share:.4g}"] = mixed
     return named
 
@@ -194,9 +192,8 @@ def _hitting_times() -> xr.Dataset:
     exact = np.array(
         [[float(theory.hitting_time(*sizes[c], float(p))) for p in LEVELS] for c in cases]
     )
-    size = np.array([[actions] for actions, _ in sizes.values()], dtype=np.float64)
-    gap = np.array([[gap] for _, gap in sizes.values()])
-    middle = 2 * (size - 1) * np.log(LEVELS * (size - 1) / (1 - LEVELS)) / (size * gap)
+    size, lead = np.array(list(sizes.values()), dtype=np.float64).T[:, :, None]
+    middle = 2 * (size - 1) * np.log(LEVELS * (size - 1) / (1 - LEVELS)) / (size * lead)
     teams_sizes = np.arange(1, 9)
     growth = [
         [float(theory.hitting_time(a, g, float(LEVELS[-1]))) for a, g in rows]

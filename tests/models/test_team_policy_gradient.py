@@ -103,13 +103,15 @@ def test_types():
 
 
 def test_initial_logits(key):
-    drawn = jax.vmap(lambda k: initial_logits(k, OTHER, "factored", 0.01))(
-        jax.random.split(jax.random.fold_in(key, 0), 2000)
+    many = jax.jit(
+        jax.vmap(lambda k, std: initial_logits(k, OTHER, "factored", std), in_axes=(0, None))
     )
+    keys = jax.random.split(jax.random.fold_in(key, 0), 2000)
+    drawn = many(keys, 0.01)
     assert drawn.shape == (2000, 2, 3)
     z = (np.mean(np.square(drawn) / 1e-4) - 1) / np.sqrt(2 / drawn.size)
     assert abs(z) < 4.9
-    np.testing.assert_array_equal(initial_logits(key, OTHER, "joint", 0), np.zeros((3, 3)))
+    np.testing.assert_array_equal(many(keys, 0.0), 0.0)
 
 
 def expected_estimate(learner, logits):
@@ -156,14 +158,19 @@ def test_estimate_has_the_stated_moments(key, learner):
 def test_shared_noise_is_one_and_own_noise_is_not(key):
     """With constant rewards the estimates are noise times score: the same factor for shared alone."""
     constant, rows = np.zeros((3, 3)), np.zeros((2, 3))
-    for learner, own in (("shared", None), ("own", rows)):
-        drawn = reinforce_gradient(key, rows, constant, learner, 1.0, own)
-        factors = np.abs(drawn).max(axis=1)
-        assert (abs(factors[0] - factors[1]) < 1e-14) == (learner == "shared")
+
+    @jax.jit
+    def both(key):
+        shared = reinforce_gradient(key, rows, constant, "shared", 1.0)
+        return shared, reinforce_gradient(key, rows, constant, "own", 1.0, rows)
+
+    shared, own = (np.abs(drawn).max(axis=1) for drawn in both(key))
+    np.testing.assert_allclose(shared[0], shared[1], rtol=1e-14)
+    assert abs(own[0] - own[1]) > 1e-3
 
 
 def test_small_steps_follow_the_flow(key):
-    """Mean over runs of 200 steps of .002 against the flow at .4; z-test.
+    """Mean over runs of 100 steps of .004 against the flow at .4; z-test.
 
     What a finite step adds, ½η·tr(HC)t + ½η·(∇ᵀH∇)t, is about a fifth of the standard error.
     """
@@ -171,32 +178,36 @@ def test_small_steps_follow_the_flow(key):
         reinforce,
         reward=OTHER,
         learner="shared",
-        num_steps=200,
-        step_size=0.002,
+        num_steps=100,
+        step_size=0.004,
         noise_std=NOISE,
     )
-    paths = jax.jit(jax.vmap(run))(jax.random.split(jax.random.fold_in(key, 2), 1000))
-    assert paths.value.shape == (1000, 201)
+    paths = jax.jit(jax.vmap(run))(jax.random.split(jax.random.fold_in(key, 2), 500))
+    assert paths.value.shape == (500, 101)
     np.testing.assert_allclose(paths.value[:, 0], OTHER.mean(), rtol=1e-12)
     gained = np.asarray(paths.value[:, -1] - paths.value[:, 0])
     flow = gradient_flow(OTHER, np.linspace(0.0, 0.4, 81)).value
     z = (gained.mean() - float(flow[-1] - flow[0])) / (gained.std() / np.sqrt(len(gained)))
     assert abs(z) < 4.9
-    assert gained.mean() > 20 * gained.std() / np.sqrt(len(gained))
+    assert gained.mean() > 15 * gained.std() / np.sqrt(len(gained))
 
 
 def test_steps_are_the_estimates(key):
     """One step from given logits is one step size along one estimate, also traced and in float32."""
-    start = jnp.asarray(LOGITS["factored"], jnp.float32)
-    path = jax.jit(lambda rate: reinforce(key, np.float32(OTHER), "own", 1, rate, 0.3, OWN, start))(
-        0.5
-    )
-    inner = jax.random.split(jax.random.split(key, 1)[0], 1)[0]
-    step = reinforce_gradient(inner, start, np.float32(OTHER), "own", 0.3, OWN)
-    assert path.logits.dtype == np.float32
+    start, reward = jnp.asarray(LOGITS["factored"], jnp.float32), np.float32(OTHER)
+
+    @jax.jit
+    def compared(rate):
+        none = reinforce(key, reward, "own", 0, rate, 0.3, OWN, start)
+        path = reinforce(key, reward, "own", 1, rate, 0.3, OWN, start)
+        inner = jax.random.split(jax.random.split(key, 1)[0], 1)[0]
+        return none, path, reinforce_gradient(inner, start, reward, "own", 0.3, OWN)
+
+    none, path, step = compared(0.5)
+    assert path.logits.dtype == path.value.dtype == np.float32
     np.testing.assert_allclose(path.logits, start + jnp.float32(0.5) * step, rtol=1e-6)
-    none = reinforce(key, OTHER, "joint", 0, 0.1, 0.0)
-    np.testing.assert_allclose(none.value, [OTHER.mean()], rtol=1e-13)
+    np.testing.assert_array_equal(none.logits, start)
+    np.testing.assert_allclose(none.value, path.value[:1], rtol=1e-6)
 
 
 @pytest.mark.usefixtures("as_users_call")

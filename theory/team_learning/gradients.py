@@ -18,7 +18,6 @@ from jaxtyping import Array, Float
 from boundlab.checks import check_choice, check_integer, check_number, fail
 from boundlab.precision import float64
 from boundlab.theory.team_learning._reward import reward_tensor
-from boundlab.theory.team_learning.alignment import anova_alignment
 from boundlab.typing import Count, Numbers, Scalar
 
 POLICIES = ("joint", "factored")
@@ -86,7 +85,10 @@ def gradient_speed_ratio(reward: Numbers) -> Float[Array, ""]:
 
     """
     tensor = reward_tensor(reward)
-    return anova_alignment(tensor) * float(tensor.shape[0]) ** (tensor.ndim - 1)
+    variances = _variances(tensor)
+    some = variances.total > 0.0
+    share = jnp.sum(variances.explained) / jnp.where(some, variances.total, 1.0)
+    return jnp.where(some, share, 1.0) * float(tensor.shape[0]) ** (tensor.ndim - 1)
 
 
 @float64

@@ -16,7 +16,7 @@ from boundlab.theory.team_learning import (
 )
 
 RNG = np.random.default_rng(5)
-TENSORS = [RNG.standard_normal(shape) for shape in ((4, 4, 4), (2,) * 5, (3, 3), (6,))]
+TENSORS = [RNG.standard_normal(shape) for shape in ((4, 4, 4), (3, 3), (6,))]
 
 
 def slopes_by_hand(reward):
@@ -64,11 +64,11 @@ def test_ratio_at_the_edges():
     assert float(gradient_speed_ratio(np.zeros((3, 3)))) == 3.0
     assert float(gradient_speed_ratio(np.full((1, 1), 2.0))) == 1.0
     np.testing.assert_allclose(gradient_speed_ratio([1.0, 5.0, 2.0]), 1.0, rtol=1e-14)
-    for reward in (1e300 * TENSORS[2], 1e-300 * TENSORS[2], TENSORS[2] + 1e3):
-        expected = gradient_speed_ratio(TENSORS[2])
+    for reward in (1e300 * TENSORS[1], 1e-300 * TENSORS[1], TENSORS[1] + 1e3):
+        expected = gradient_speed_ratio(TENSORS[1])
         np.testing.assert_allclose(gradient_speed_ratio(reward), expected, rtol=1e-10)
     assert float(initial_slope(np.full((2, 2), 0.3), "joint")) == 0.0
-    gradient = jax.grad(gradient_speed_ratio)(np.full((2, 2), 0.3))
+    gradient = jax.jit(jax.grad(gradient_speed_ratio))(np.full((2, 2), 0.3))
     assert np.isfinite(gradient).all()
 
 

@@ -6,13 +6,14 @@ max R − R(â) exceeds the accuracy ε.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.team_selection import arm_winners, group_maxima, group_winners
@@ -170,19 +171,40 @@ def _search(
         values, counts = compact_table(pattern, payoffs, learner)
         arms = float(pattern.num_actions)
     noise_std = payoffs.own_noise_std if learner == "own" else payoffs.outcome_noise_std
-    first, second = jax.random.split(key)
-    maxima = group_maxima(first, counts, trials)
-    within = jax.random.uniform(second, (len(values), trials), dtype)
 
-    def failure(signal: Float[Array, ""], scale: Float[Array, ""]) -> Float[Array, ""]:
-        winners = group_winners(signal * values, counts, maxima, scale)
+    def failed(
+        winners: Int[Array, "rows trials"], within: Float[Array, "rows trials"]
+    ) -> Bool[Array, " trials"]:
         if joint:
             earned = values[0][winners[0]]
         else:
             earned = rewards_of(pattern, payoffs, group_actions(winners, within, pattern))
-        return _failure_rate(pattern, payoffs, earned, epsilon)
+        return _failed(pattern, payoffs, earned, epsilon)
 
-    span = jnp.max(values) - jnp.min(values)
+    return search_groups(key, values, counts, arms, noise_std, failed, delta, trials)
+
+
+def search_groups(
+    key: Any,
+    values: Float[Array, "rows groups"],
+    counts: Float[Array, "rows groups"],
+    arms: Any,
+    noise_std: Float[Array, ""],
+    failed: Callable[[Array, Array], Array],
+    delta: Float[Array, ""],
+    trials: int,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """N at which a share δ of the trials fails, and the share, where rows pick among groups of arms.
+
+    `failed` says of (rows, trials) groups picked, and of as many uniform numbers to pick within them,
+    which trials fail. An arm's mean has standard deviation noise_std·√(arms/N).
+    """
+    dtype = values.dtype
+    first, second = jax.random.split(key)
+    maxima = group_maxima(first, counts, trials)
+    within = jax.random.uniform(second, (len(values), trials), dtype)
+    some = counts > 0
+    span = jnp.max(jnp.where(some, values, -jnp.inf)) - jnp.min(jnp.where(some, values, jnp.inf))
     ends = jnp.log(jnp.where(span > 0, span, 1.0)) + jnp.log(jnp.asarray(SCALES, dtype))
     zero, one = jnp.zeros((), dtype), jnp.ones((), dtype)
 
@@ -190,10 +212,10 @@ def _search(
     def step(i: Any, state: tuple[Float[Array, ""], ...]) -> tuple[Float[Array, ""], ...]:
         low, high, at_none, at_all, found = state
         middle = (low + high) / 2
-        rate = failure(
-            jnp.where(i == 0, zero, one),
-            jnp.where(i == 0, one, jnp.where(i == 1, zero, jnp.exp(middle))),
-        )
+        signal = jnp.where(i == 0, zero, one)
+        scale = jnp.where(i == 0, one, jnp.where(i == 1, zero, jnp.exp(middle)))
+        winners = group_winners(signal * values, counts, maxima, scale)
+        rate = jnp.mean(failed(winners, within).astype(dtype))
         enough = rate <= delta
         halving = i > 1
         return (
@@ -236,9 +258,7 @@ def _search_designs(
             return jax.vmap(one)(jax.random.split(first, size))
 
         earned = in_blocks(key, block, trials, rows * pattern.num_agents)
-        return _failure_rate(pattern, payoffs, earned, epsilon)
-
-    State = tuple[Int[Array, ""], ...]
+        return jnp.mean(_failed(pattern, payoffs, earned, epsilon).astype(dtype))
 
     def unfinished(state: Any) -> Any:
         i, low, high, _ = state
@@ -265,8 +285,8 @@ def _search_designs(
             ),
         )
 
-    start: State = (jnp.int32(0), jnp.int32(0), jnp.int32(most))
-    _, _, high, rates = jax.lax.while_loop(unfinished, step, (*start, jnp.zeros(3, dtype)))
+    start = (jnp.int32(0), jnp.int32(0), jnp.int32(most), jnp.zeros(3, dtype))
+    _, _, high, rates = jax.lax.while_loop(unfinished, step, start)
     needed = (high * pattern.num_actions).astype(dtype)
     return _answer(needed, rates[2], rates[0], rates[1], delta)
 
@@ -284,14 +304,13 @@ def _answer(
     return n, jnp.where(never, at_all, jnp.where(always, at_none, found))
 
 
-def _failure_rate(
+def _failed(
     pattern: Pattern, payoffs: Payoffs, earned: Float[Array, " trials"], epsilon: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Share of regrets > ε; equality to rounding is no failure."""
+) -> Bool[Array, " trials"]:
+    """Regret > ε; equality to rounding is no failure."""
     size = payoffs.bonus + payoffs.cost * pattern.num_agents
     slack = 64 * jnp.finfo(earned.dtype).eps * size
-    failed = regret_of(pattern, payoffs, earned) > epsilon + slack
-    return jnp.mean(failed.astype(earned.dtype))
+    return regret_of(pattern, payoffs, earned) > epsilon + slack
 
 
 def _most_samples(

@@ -17,6 +17,8 @@ MOST_CELLS = 2**20
 """Joint actions that are enumerated."""
 LARGEST = 1e100
 """Of rewards and noise: squares of them are summed."""
+SMALLEST = 1e-100
+"""Spread of rewards, unless they are equal: its square must not underflow."""
 COVERAGE_Z = 1.959964
 """Standard normal quantile of a two-sided interval of 95 %."""
 SHARES = np.linspace(0.0, 1.0, 2001)
@@ -44,6 +46,7 @@ def task_of_tensor(reward: Any, noise_std: float) -> TeamTask:
     if tensor.ndim < 1 or not 1 <= tensor.size <= MOST_CELLS:
         accepted = f"an axis an agent, from 1 to {MOST_CELLS} joint actions"
         raise fail("reward", f"shape {tensor.shape}", accepted)
+    _check_spread("reward", tensor)
     whole, main = _sums_of_squares(tensor)
     share = 1.0 if _additive(tensor.shape) or whole == 0.0 else min(1.0, float(main.sum()) / whole)
     return TeamTask(tensor, noise_std, share, (share, share), np.maximum(whole - main, 0.0), None)
@@ -214,4 +217,12 @@ def _check_logs(actions: Any, rewards: Any) -> tuple[np.ndarray, tuple[int, ...]
         accepted = f"at most {MOST_CELLS} joint actions"
         raise fail("actions", f"{math.prod(shape)} joint actions {shape}", accepted)
     cells = np.ravel_multi_index(tuple(table.T.astype(np.int64)), shape)
-    return cells, shape, np.asarray(rewards, dtype=np.float64)
+    y = np.asarray(rewards, dtype=np.float64)
+    _check_spread("rewards", y)
+    return cells, shape, y
+
+
+def _check_spread(name: str, rewards: np.ndarray) -> None:
+    spread = float(np.ptp(rewards))
+    if 0.0 < spread < SMALLEST:
+        raise fail(name, f"a spread of {spread:.2g}", f"equal rewards, or a spread ≥ {SMALLEST:g}")

@@ -24,6 +24,8 @@ MOST_GROUPS = 4096
 SCANNED = 96
 """Budgets at which a team's failure, which may rise and fall, is looked at before the root is refined."""
 LEAST = 1e-300
+LOUDEST = 1e75
+"""Noise over the spread of the rewards beyond which no number of trajectories is enough."""
 Failure = Callable[[float], float]
 
 
@@ -75,6 +77,8 @@ class Laws:
         """N at which one agent's failure is δ; it falls with N; 0 where it never exceeds δ."""
         if self.bad.mean() <= self.delta or self.noise == 0.0:
             return 0.0
+        if self.noise > LOUDEST:
+            return math.inf
         gap = -float(self.values[self.group_bad].max())
         size = float(self.bad.size)
         high = size * _most(size, self.delta) * (self.noise / gap) ** 2
@@ -85,10 +89,12 @@ class Laws:
         """N from which on a team's failure is at most δ; +inf if its floor, or a tie, keeps it above."""
         ends = [(mean == mean.max()) / np.sum(mean == mean.max()) for mean in self.means]
         spare = self.delta - self._expected_bad(ends)
-        if not self.reachable or spare < 0.0:
+        if not self.reachable or spare <= 0.0:
             return math.inf
         if self.bad.ndim == 1:
             return self.joint_samples()  # the same learner
+        if self.noise > LOUDEST:
+            return math.inf if self.bad.mean() > self.delta else 0.0
         unsure, lows = [0.0], []
         for mean, noise in zip(self.means, self.noises, strict=True):
             below = mean.max() - mean[mean < mean.max()]

@@ -105,7 +105,7 @@ def test_the_teams_budget_by_trajectories() -> None:
 
 def test_alignment_and_floor_by_the_theory() -> None:
     rng = np.random.default_rng(1)
-    for reward in (rng.normal(size=(3, 3)), rng.normal(size=(2, 2, 2)), parity(3, 3, 0.6, 0.35)):
+    for reward in (rng.normal(size=(3, 3, 3)), parity(3, 3, 0.6, 0.35)):
         found = advise(reward, **ASKED)
         np.testing.assert_allclose(found.alignment, anova_alignment(reward), rtol=1e-12)
         np.testing.assert_allclose(found.floor, bias_floor(reward), atol=1e-14)
@@ -140,6 +140,15 @@ def test_degenerate_tasks(noise: float) -> None:
     # Chance alone is good enough where few joint actions are bad.
     many = np.concatenate([np.zeros(1), np.ones(19)]).reshape(4, 5)
     assert advise(many, noise_std=noise, **ASKED).sarl_samples == 0.0
+
+
+def test_extreme_noise_and_accuracy() -> None:
+    reward = parity(3, 2, 0.6, 0.1)
+    for noise, accuracy in ((1e90, 0.1), (1e-90, 1e-90), (1e70, 1e-90), (1e-90, 1e90)):
+        found = advise(reward, noise_std=noise, accuracy=accuracy, failure_probability=1e-9)
+        assert not np.isnan(found[2:5]).any()
+        assert (found.sarl_samples == np.inf) == (noise == 1e90)
+    assert found[3:] == (0.0, 0.0, False)
 
 
 def test_scale_and_offset_change_nothing_but_units() -> None:
@@ -266,6 +275,7 @@ ACTIONS, REWARDS = logs(parity(2, 2, 0.6, 0.1), np.array(2), 0.5)
         ("reward", {"reward": []}),
         ("reward", {"reward": "words"}),
         ("reward", {"reward": np.full((2, 2), 1e200)}),
+        ("reward", {"reward": [[0.0, 1e-200]]}),
         ("reward", {"reward": np.zeros((2,) * 21)}),
         ("reward", {"reward": np.random.default_rng(0).random((70, 70))}),
         ("reward", {"reward": None}),

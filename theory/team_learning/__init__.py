@@ -36,6 +36,12 @@ from boundlab.theory.team_learning.regression_accuracy import (
 )
 from boundlab.theory.team_learning.regret import team_failure as team_failure
 from boundlab.theory.team_learning.regret import team_regret as team_regret
+from boundlab.theory.team_learning.selection import bernoulli_selection as bernoulli_selection
+from boundlab.theory.team_learning.selection import (
+    selection_probabilities as selection_probabilities,
+)
+from boundlab.theory.team_learning.selection import slippage_failure as slippage_failure
+from boundlab.theory.team_learning.selection import slippage_root as slippage_root
 from boundlab.theory.team_learning.spectra import needle_spectrum as needle_spectrum
 from boundlab.theory.team_learning.spectra import order_q_spectrum as order_q_spectrum
 from boundlab.theory.team_learning.spectra import parity_spectrum as parity_spectrum

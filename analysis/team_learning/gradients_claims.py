@@ -60,7 +60,7 @@ CLAIMS = (
     Claim(
         id="gradients-own-team",
         source=HITTING,
-        statement=r"Paid the team's mean, agents take $K$ times as long as by their own",
+        statement=r"Paid the team's mean, agents take $K$ times as long",
         kind=Kind.IDENTITY,
         check=values_against(
             (("gradients_team_over_own", "gradients_team_over_own_theory"),), tolerance=ROUNDING
@@ -77,7 +77,7 @@ CLAIMS = (
     Claim(
         id="gradients-signal",
         source=SLOPE,
-        statement=r"REINFORCE: paid the team's mean, agents have a $K$-th of the signal to noise",
+        statement=r"REINFORCE paid the team's mean: a $K$-th of the signal to noise",
         kind=Kind.EQUAL,
         check=means_against("gradients_signal", "gradients_signal_theory", "gradients_seed"),
         control=means_against("gradients_signal", "gradients_signal_square", "gradients_seed"),
@@ -88,7 +88,7 @@ CLAIMS = (
     Claim(
         id="gradients-symmetric",
         source=TRAP,
-        statement=r"Parity, exactly uniform start: agents follow the equation of one of them",
+        statement=r"Parity, uniform start: agents follow the flow of one of them",
         kind=Kind.IDENTITY,
         check=values_against(
             (("gradients_symmetric", "gradients_symmetric_theory"),), tolerance=STEPS
@@ -114,7 +114,7 @@ CLAIMS = (
     Claim(
         id="gradients-escape",
         source=TRAP,
-        statement=r"Logit noise of $.01$ frees them: at $t=1000$ a tenth of the trap's regret",
+        statement=r"Noise of $.01$ frees them: a tenth of that regret at $t=1000$",
         kind=Kind.UPPER,
         check=means_against("gradients_escaped", "gradients_escape", "gradients_seed"),
         control=means_against("gradients_escaped_tied", "gradients_escape", "gradients_seed"),

@@ -23,6 +23,8 @@ MOST_GROUPS = 4096
 """Distinct mean rewards in the law of one agent's choice."""
 SCANNED = 96
 """Budgets at which a team's failure, which may rise and fall, is looked at before the root is refined."""
+FEWEST = 16
+"""Groups to which smaller laws are padded."""
 LEAST = 1e-300
 LOUDEST = 1e75
 """Noise over the spread of the rewards beyond which no number of trajectories is enough."""
@@ -52,8 +54,8 @@ class Laws:
     def joint_failure(self, num_trajectories: float) -> float:
         """P(regret > ε) of one agent that ranks all joint actions."""
         per_arm = num_trajectories / self.bad.size
-        law = selection_probabilities(self.values, self.counts, per_arm, self.noise)
-        return float(np.asarray(law)[self.group_bad].sum())
+        law = _law(self.values, self.counts, per_arm, self.noise)
+        return float(law[self.group_bad].sum())
 
     def agent_laws(self, num_trajectories: float) -> list[Float[np.ndarray, " actions"]]:
         """Probability of each action of each agent, by the central limit theorem."""
@@ -63,9 +65,7 @@ class Laws:
             case = (mean.tobytes(), float(noise))
             if case not in found:
                 per_arm = num_trajectories / len(mean)
-                ones = np.ones(len(mean))
-                law = selection_probabilities(mean, ones, per_arm, float(noise))
-                found[case] = np.asarray(law)
+                found[case] = _law(mean, np.ones(len(mean)), per_arm, float(noise))
             laws.append(found[case])
         return laws
 
@@ -118,6 +118,16 @@ class Laws:
         for law in laws:
             left = np.tensordot(law, left, axes=(0, 0))
         return float(left)
+
+
+def _law(
+    values: Float[np.ndarray, " G"], counts: Float[np.ndarray, " G"], per_arm: float, noise: float
+) -> Float[np.ndarray, " G"]:
+    """Probability of each group, padded by empty ones to few sizes: a program is compiled for each."""
+    size = max(FEWEST, 1 << (len(values) - 1).bit_length())
+    padding = (0, size - len(values))
+    padded = np.pad(values, padding, "edge"), np.pad(counts, padding)
+    return np.asarray(selection_probabilities(*padded, per_arm, noise))[: len(values)]
 
 
 def _most(size: float, failure: float) -> float:

@@ -15,7 +15,7 @@ from boundlab.analysis.team_learning.advice_files import TeamFile, load_team_fil
 from boundlab.analysis.team_learning.advice_laws import Laws
 from boundlab.experiment import Tool
 
-BUDGETS = 41
+BUDGETS = 25
 """Points of the curves of failure against N."""
 BEYOND = 30.0
 """How far the curves go beyond the smallest and the largest answer, as a factor."""

@@ -267,7 +267,7 @@ def _simulate(
     if teams := [learner for learner in learners if learner != "sarl"]:
         targets = {"aware": labels - labels @ predecessors.T, "blind": labels}
         pairs = jnp.swapaxes(x, 0, 1), jnp.stack([targets[team].T for team in teams], axis=2)
-        fitted = jax.lax.map(lambda pair: _least_squares(*pair, num_samples), pairs)
+        fitted = jax.lax.map(lambda pair: _least_squares(pair[0], pair[1], num_samples), pairs)
         for place, team in enumerate(teams):
             own_part = _blocks(fitted[..., place])
             coefficients[team] = handed_on @ own_part if team == "aware" else own_part
@@ -292,7 +292,8 @@ def _fixed_design(
     errors = noise_std * noise
 
     def one(pair: tuple[Float[Array, "n p"], Float[Array, "n m"]]) -> Float[Array, " m"]:
-        off = pair[0] @ _least_squares(*pair, num_samples)
+        design, targets = pair
+        off = design @ _least_squares(design, targets, num_samples)
         return jnp.sum(off**2, axis=0) / num_samples.astype(dtype)
 
     if together:

@@ -13,6 +13,7 @@ import xarray as xr
 from boundlab.analysis.datasets import describe
 from boundlab.analysis.team_learning.config import Config
 from boundlab.analysis.team_learning.regression_claims import CLAIMS as CLAIMS
+from boundlab.analysis.team_learning.regression_crossovers import accuracies, crossovers, inflations
 from boundlab.analysis.team_learning.regression_curves import (
     AGENTS,
     COUPLINGS,
@@ -23,8 +24,6 @@ from boundlab.analysis.team_learning.regression_curves import (
     SAMPLES,
     SUBTASK_SAMPLES,
     TASKS,
-    accuracies,
-    crossovers,
     curves,
 )
 from boundlab.experiment import Repeat
@@ -40,6 +39,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     parts = [
         curves(),
         crossovers(),
+        inflations(),
         accuracies(),
         _risks(config, jax.random.fold_in(key, 0), repeat),
         _failures(config, jax.random.fold_in(key, 1), repeat),

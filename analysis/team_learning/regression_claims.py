@@ -44,19 +44,20 @@ def _order(better: str, worse: str, crossover: str) -> Check:
     """`better` has the smaller risk on its side of a crossover, at all simulated sizes clear of it."""
 
     def check(dataset: xr.Dataset) -> Evidence:
-        first, second, labels = [], [], []
+        columns: dict[str, list[np.ndarray]] = {better: [], worse: []}
+        labels: list[str] = []
         for coupling in dataset["regression_coupled"].values:
             at = float(dataset[crossover].sel(regression_coupled=coupling))
             sizes = dataset["regression_samples"].values
             kept = sizes[sizes < BELOW * at if better == "blind" else sizes > ABOVE * at]
             part = dataset.sel(regression_coupling=coupling, regression_samples=kept)
-            for name, columns in ((better, first), (worse, second)):
+            for name, found in columns.items():
                 array = part[f"regression_risk_{name}"].transpose("regression_seed", ...)
-                columns.append(array.values)
+                found.append(array.values)
             labels += [f"coupling {coupling}, samples {n}" for n in kept]
         return Evidence(
-            samples=np.concatenate(first, axis=1),
-            compared_with=np.concatenate(second, axis=1),
+            samples=np.concatenate(columns[better], axis=1),
+            compared_with=np.concatenate(columns[worse], axis=1),
             labels=tuple(labels),
         )
 

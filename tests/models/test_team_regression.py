@@ -10,15 +10,14 @@ from boundlab.models.teams import (
     coupling_matrix,
     simulate_coupled_regression,
     simulate_fixed_design,
+    simulate_learners,
     simulate_regression,
 )
 
 AGENTS, DIM, MOST = 4, 3, 80
 NOISE, COUPLING = 0.5, 0.8
 LEARNERS = ("sarl", "aware", "blind")
-
-
-RUNS = 1200
+RUNS = 600
 # (seed, n, noise variance, coupling) of single runs.
 SINGLE = {
     "usual": (0, 30, NOISE, COUPLING),
@@ -39,9 +38,9 @@ def runs(key):
     seeds, sizes, noise, coupling = map(np.array, zip(*rows, *SINGLE.values(), strict=True))
 
     def one(row):
-        task = (AGENTS, DIM, row[2], row[3])
-        found = [simulate_regression(row[0], row[1], *task, n, max_samples=MOST) for n in LEARNERS]
-        return jnp.stack(found)
+        matrix = coupling_matrix(AGENTS, row[3])
+        found = simulate_learners(row[0], row[1], matrix, DIM, row[2], max_samples=MOST)
+        return jnp.stack([found[learner] for learner in LEARNERS])
 
     keys = jax.random.split(jax.random.fold_in(key, 1), RUNS)[seeds]
     found = np.asarray(
@@ -81,7 +80,7 @@ def excess_by_numpy(rng, n, runs):
 
 def test_risks_have_the_law_of_another_implementation(runs):
     for n in (16, 60):
-        other = excess_by_numpy(np.random.default_rng(n), n, 400)
+        other = excess_by_numpy(np.random.default_rng(n), n, 200)
         for learner in range(3):
             for agent in range(AGENTS):
                 first, second = runs[n][:, learner, agent], other[:, learner, agent]
@@ -126,7 +125,7 @@ def test_float32_against_float64(runs, key):
     """Draws of another precision are others; means over runs agree, at n = 16 with D = 12, too."""
     wide = runs[16][:, 0].mean(axis=1)
     with jax.enable_x64(False):
-        keys = jax.random.split(jax.random.fold_in(key, 3), 1200)
+        keys = jax.random.split(jax.random.fold_in(key, 3), 600)
 
         def one(seed):
             return simulate_regression(seed, 16, AGENTS, DIM, NOISE, COUPLING, "sarl")
@@ -148,7 +147,7 @@ def test_coupling_matrices():
 @pytest.mark.parametrize("learner", ["sarl", "marl"])
 def test_fixed_design_risks_are_chi_square(key, learner):
     """n·risk/σ² is χ² with as many degrees of freedom as inputs, independent between subtasks."""
-    trials = 4000
+    trials = 2000
     inputs = 20 if learner == "sarl" else 5
     for n in (50, 30):
         found = simulate_fixed_design(key, n, 4, 5, 0.7, learner, trials, max_samples=50)

@@ -65,8 +65,11 @@ def regression_risk(
     check_shape("num_samples", num_samples, ())
     check_shape("noise_variance", noise_variance, ())
     rate = _coupling(coupling, kind)
-    numbers = (jnp.asarray(value).astype(jnp.float64) for value in (num_samples, noise_variance))
-    return _risk(*numbers, rate, agents, size, learner, kind)
+    neglected = _handed_down(rate, agents, kind)
+    missed = neglected if learner == "blind" else jnp.zeros_like(neglected)
+    inputs = agents * size if learner == "sarl" else size
+    numbers = (jnp.asarray(v).astype(jnp.float64) for v in (num_samples, noise_variance, inputs))
+    return _risk(*numbers, 1.0 + neglected, missed)
 
 
 @float64
@@ -103,8 +106,9 @@ def regression_crossover(
     check_number("noise_variance", noise_variance, 0)
     check_shape("noise_variance", noise_variance, ())
     rate = _coupling(coupling, kind)
-    noise = jnp.asarray(noise_variance).astype(jnp.float64)
-    return _crossover(noise, rate, agents, size, kind)
+    numbers = (noise_variance, agents * size, size)
+    noise, joint, own = (jnp.asarray(value).astype(jnp.float64) for value in numbers)
+    return _crossover(noise, joint, own, _handed_down(rate, agents, kind))
 
 
 @float64
@@ -205,41 +209,34 @@ def _weights(coupling: Float[Array, ""], num_agents: int) -> Float[Array, "K K"]
     return jnp.where(kept, jnp.exp(jnp.where(kept, log_b, 0.0)), 0.0)
 
 
-@partial(jax.jit, static_argnames=("num_agents", "dim", "learner", "kind"))
+@jax.jit
 def _risk(
     num_samples: Float[Array, ""],
     noise_variance: Float[Array, ""],
-    coupling: Float[Array, ""],
-    num_agents: int,
-    dim: int,
-    learner: str,
-    kind: str,
+    inputs: Float[Array, ""],
+    inflation: Float[Array, " K"],
+    missed: Float[Array, " K"],
 ) -> Float[Array, " K"]:
-    neglected = _handed_down(coupling, num_agents, kind)
-    noise = _scaled(noise_variance, 1.0 + neglected)
-    size = float(num_agents * dim if learner == "sarl" else dim)
-    spare = num_samples - (size + 1.0)
+    """Risk of a regression on so many inputs; what it misses is bias, and noise in its fit."""
+    spare = num_samples - (inputs + 1.0)
     enough = spare > 0.0
-    price = size / jnp.where(enough, spare, 1.0)
-    risk = neglected + (noise + neglected) * price if learner == "blind" else noise * price
+    price = inputs / jnp.where(enough, spare, 1.0)
+    risk = missed + (_scaled(noise_variance, inflation) + missed) * price
     return jnp.where(enough, risk, jnp.inf)
 
 
-@partial(jax.jit, static_argnames=("num_agents", "dim", "kind"))
+@jax.jit
 def _crossover(
     noise_variance: Float[Array, ""],
-    coupling: Float[Array, ""],
-    num_agents: int,
-    dim: int,
-    kind: str,
+    joint: Float[Array, ""],
+    own: Float[Array, ""],
+    neglected: Float[Array, " K"],
 ) -> Float[Array, ""]:
-    neglected = jnp.mean(_handed_down(coupling, num_agents, kind))
-    some = neglected > 0.0
-    finite = jnp.isfinite(neglected)
-    safe = jnp.where(some & finite, neglected, 1.0)
+    mean = jnp.mean(neglected)
+    some, finite = mean > 0.0, jnp.isfinite(mean)
+    safe = jnp.where(some & finite, mean, 1.0)
     ratio = jnp.where(finite, (1.0 + safe) / safe, 1.0)  # V̄/F̄, whose limit is 1
-    size = float(num_agents * dim)
-    return jnp.where(some, size + 1.0 + (size - dim) * noise_variance * ratio, jnp.inf)
+    return jnp.where(some, joint + 1.0 + (joint - own) * noise_variance * ratio, jnp.inf)
 
 
 def _scaled(noise_variance: Float[Array, ""], inflation: Float[Array, " K"]) -> Float[Array, " K"]:

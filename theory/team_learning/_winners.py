@@ -7,12 +7,15 @@ everything may be traced.
 """
 
 import math
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# Nodes of the two searches for the integrand's support, and of the trapezoid rule on it.
-SEARCH_NODES = (24, 12)
+# Searches for the integrand's support, nodes of each, and nodes of the trapezoid rule on it.
+SEARCHES = 2
+SEARCH_NODES = 18
 NODES = 80
 # The support ends where the integrand has fallen by e^{−33}.
 DEPTH = 33.0
@@ -68,17 +71,25 @@ def winners_loss(
     reach = places + jnp.sqrt(2.0 * jnp.log(jnp.maximum(counts, 1.0)))
     low = 0.5 * jnp.min(jnp.where(weights > 0.0, places, 0.0)) - 9.0
     high = jnp.max(jnp.where(present, reach, 0.0)) + 9.0
-    for nodes in SEARCH_NODES:
-        at = low + (high - low) * jnp.linspace(0.0, 1.0, nodes, dtype=jnp.float64)
+
+    def narrow(
+        _: Any, ends: tuple[Float[Array, ""], Float[Array, ""]]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        at = _grid(*ends, SEARCH_NODES)
         largest, hazard = _factors(at, places, counts, weights)
         some = hazard > 0.0
         size = jnp.where(some, largest + jnp.log(jnp.where(some, hazard, 1.0)), -jnp.inf)
         kept = size >= jnp.max(size) - DEPTH
-        first, last = jnp.argmax(kept), nodes - 1 - jnp.argmax(kept[::-1])
-        low, high = at[jnp.maximum(first - 1, 0)], at[jnp.minimum(last + 1, nodes - 1)]
-    at = low + (high - low) * jnp.linspace(0.0, 1.0, NODES, dtype=jnp.float64)
-    largest, hazard = _factors(at, places, counts, weights)
+        first, last = jnp.argmax(kept), SEARCH_NODES - 1 - jnp.argmax(kept[::-1])
+        return at[jnp.maximum(first - 1, 0)], at[jnp.minimum(last + 1, SEARCH_NODES - 1)]
+
+    low, high = jax.lax.fori_loop(0, SEARCHES, narrow, (low, high))
+    largest, hazard = _factors(_grid(low, high, NODES), places, counts, weights)
     return (high - low) / (NODES - 1) * jnp.sum(jnp.exp(largest) * hazard)
+
+
+def _grid(low: Float[Array, ""], high: Float[Array, ""], nodes: int) -> Float[Array, " nodes"]:
+    return low + (high - low) * jnp.linspace(0.0, 1.0, nodes, dtype=jnp.float64)
 
 
 def _factors(

@@ -1,34 +1,36 @@
 """Regret and failure probability of a team's learners on the parity task, exactly, at any budget.
 
 Symbols: K agents of A actions; Δ gap, λ coupling, σ_s noise of an agent's own reward, σ_o of the team's
-outcome; N budget in trajectories (all agents act once in each), spread evenly over the arms compared; q an
-agent's chance of a wrong action; ε accuracy. Rewards are the team's mean reward R(a) of the joint action
-that is chosen in the end. Learners: `joint` compares the A^K joint actions by the outcome, m = N/A^K samples
-of each; the others compare an agent's A actions, m = N/A: `own` by its own (process) reward, `shared` by the
-team's outcome while teammates act uniformly, `orthogonal` by the outcome in a full factorial design.
+outcome; N budget in trajectories (all agents act once in each), spread evenly over the arms compared; q
+an agent's chance of a wrong action; ε accuracy. Regret is in the team's mean reward R(a) of the joint
+action that is chosen in the end. Learners: `joint` compares the A^K joint actions by the outcome, with
+m = N/A^K samples of each; the others compare an agent's A actions, m = N/A: `own` by its own (process)
+reward, `shared` by the team's outcome while teammates act uniformly, `orthogonal` by the outcome in a
+full factorial design.
 """
 
-import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_number, check_shape
+from boundlab.checks import check_number
 from boundlab.precision import float64
 from boundlab.theory.team_learning._team_task import (
+    Signal,
     Task,
+    Value,
     agent_error,
+    agent_signal,
     check_learner,
+    checked,
     decomposed_regret,
     fails,
     joint_scale,
-    losses_of,
     pattern_failure,
     read_task,
     sees_all,
-    team_spectrum,
 )
 from boundlab.theory.team_learning._winners import winners_loss
 from boundlab.typing import Numbers, Scalar
@@ -67,8 +69,10 @@ def team_regret(num_trajectories: Numbers, task: Any, learner: str) -> Float[Arr
 
     """
     budgets, read = _budgets(num_trajectories), _checked(task, learner)
-    sizes = (read.num_actions, read.num_agents)
-    flat = _regrets(budgets.reshape(-1), sizes, tuple(read[2:]), learner)
+    if sees_all(task, learner):
+        flat = _joint_regrets(budgets.reshape(-1), read)
+    else:
+        flat = _team_regrets(budgets.reshape(-1), read, agent_signal(read, learner))
     return flat.reshape(budgets.shape)
 
 
@@ -98,47 +102,47 @@ def team_failure(
 
     """
     budgets, read = _budgets(num_trajectories), _checked(task, learner)
-    check_shape("accuracy", accuracy, ())
-    check_number("accuracy", accuracy, 0)
-    sizes, level = (read.num_actions, read.num_agents), jnp.asarray(accuracy).astype(jnp.float64)
-    flat = _failures(budgets.reshape(-1), sizes, tuple(read[2:]), learner, level)
+    level = checked("accuracy", accuracy)
+    if sees_all(task, learner):
+        flat = _joint_failures(budgets.reshape(-1), read, level)
+    else:
+        flat = _team_failures(budgets.reshape(-1), read, agent_signal(read, learner), level)
     return flat.reshape(budgets.shape)
 
 
-def regret_at(budget: Float[Array, ""], task: Task, learner: str) -> Float[Array, ""]:
-    """`team_regret` at one budget, unchecked."""
-    if sees_all(task, learner):
-        values, counts = team_spectrum(task)
-        return winners_loss(values, counts, losses_of(values, counts), joint_scale(budget, task))
-    return decomposed_regret(agent_error(budget, task, learner), task)
+def joint_regret(budget: Value, task: Task) -> Value:
+    """`team_regret` of the joint learner at one budget, unchecked."""
+    return winners_loss(task.values, task.counts, task.losses, joint_scale(budget, task))
 
 
-@functools.partial(jax.jit, static_argnames=("sizes", "learner"))
-def _regrets(
-    budgets: Float[Array, " n"], sizes: tuple[int, int], numbers: tuple, learner: str
+def regret_of_team(budget: Value, task: Task, signal: Signal) -> Value:
+    """`team_regret` of a decomposed learner at one budget, unchecked."""
+    return decomposed_regret(agent_error(budget, task, signal), task)
+
+
+@jax.jit
+def _joint_regrets(budgets: Float[Array, " n"], task: Task) -> Float[Array, " n"]:
+    return _over(lambda budget: joint_regret(budget, task), budgets)
+
+
+@jax.jit
+def _team_regrets(budgets: Float[Array, " n"], task: Task, signal: Signal) -> Float[Array, " n"]:
+    return _over(lambda budget: regret_of_team(budget, task, signal), budgets)
+
+
+@jax.jit
+def _joint_failures(budgets: Float[Array, " n"], task: Task, accuracy: Value) -> Float[Array, " n"]:
+    failing = fails(task.losses, accuracy, task).astype(jnp.float64)
+    return _over(
+        lambda n: winners_loss(task.values, task.counts, failing, joint_scale(n, task)), budgets
+    )
+
+
+@jax.jit
+def _team_failures(
+    budgets: Float[Array, " n"], task: Task, signal: Signal, accuracy: Value
 ) -> Float[Array, " n"]:
-    task = Task(*sizes, *numbers)
-    return _over(lambda budget: regret_at(budget, task, learner), budgets)
-
-
-@functools.partial(jax.jit, static_argnames=("sizes", "learner"))
-def _failures(
-    budgets: Float[Array, " n"],
-    sizes: tuple[int, int],
-    numbers: tuple,
-    learner: str,
-    accuracy: Float[Array, ""],
-) -> Float[Array, " n"]:
-    task = Task(*sizes, *numbers)
-
-    def one(budget: Float[Array, ""]) -> Float[Array, ""]:
-        if sees_all(task, learner):
-            values, counts = team_spectrum(task)
-            failing = fails(losses_of(values, counts), accuracy, task).astype(jnp.float64)
-            return winners_loss(values, counts, failing, joint_scale(budget, task))
-        return pattern_failure(agent_error(budget, task, learner), task, accuracy)
-
-    return _over(one, budgets)
+    return _over(lambda n: pattern_failure(agent_error(n, task, signal), task, accuracy), budgets)
 
 
 def _over(one: Any, budgets: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -4,26 +4,29 @@ Symbols as in `regret`: ε accuracy, δ failure probability, N in trajectories, 
 samples per arm over their noise. Results are real numbers: the laws (E1) and (E3) at real m.
 """
 
-import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import float64, is_traced
 from boundlab.theory.team_learning._team_task import (
     ROUNDING,
+    Groups,
+    Signal,
     Task,
+    Value,
+    agent_arms,
     agent_signal,
     check_learner,
+    checked,
     fails,
     losses_of,
     pattern_failure,
     read_task,
     sees_all,
-    team_spectrum,
 )
 from boundlab.theory.team_learning._winners import FURTHEST, winners_loss
 from boundlab.typing import Numbers, Scalar
@@ -60,11 +63,12 @@ def trajectories_needed(
 
     """
     check_learner(learner)
-    read = read_task(task)
-    check_shape("accuracy", accuracy, ())
-    check_number("accuracy", accuracy, 0)
-    level, delta = jnp.asarray(accuracy).astype(jnp.float64), _probability(failure_probability)
-    return _needed((read.num_actions, read.num_agents), tuple(read[2:]), learner, level, delta)
+    read, level = read_task(task), checked("accuracy", accuracy)
+    delta = _probability(failure_probability)
+    if sees_all(task, learner):
+        noise = read.outcome_noise_std
+        return _joint_needed(read.values, read.counts, noise, level, delta)
+    return _team_needed(read, agent_signal(read, learner), level, delta)
 
 
 @float64
@@ -104,64 +108,47 @@ def joint_trajectories_needed(
     sizes = jnp.asarray(counts).astype(jnp.float64)
     if not is_traced(sizes) and not float(jnp.sum(sizes)) > 0:
         raise fail("counts", "zeros alone", "at least one joint action")
-    for name, number in (("noise_std", noise_std), ("accuracy", accuracy)):
-        check_shape(name, number, ())
-        check_number(name, number, 0)
-    noise, level = (jnp.asarray(number).astype(jnp.float64) for number in (noise_std, accuracy))
+    noise, level = checked("noise_std", noise_std), checked("accuracy", accuracy)
     return _joint_needed(arms, sizes, noise, level, _probability(failure_probability))
 
 
-def _probability(value: Scalar) -> Float[Array, ""]:
+def _probability(value: Scalar) -> Value:
     check_shape("failure_probability", value, ())
     check_number("failure_probability", value, 0, 1, low_open=True, high_open=True)
     return jnp.asarray(value).astype(jnp.float64)
 
 
-@functools.partial(jax.jit, static_argnames=("sizes", "learner"))
-def _needed(
-    sizes: tuple[int, int],
-    numbers: tuple,
-    learner: str,
-    accuracy: Float[Array, ""],
-    delta: Float[Array, ""],
-) -> Float[Array, ""]:
-    task = Task(*sizes, *numbers)
-    if task.num_actions == 1:
-        return jnp.zeros((), jnp.float64)
-    if sees_all(task, learner):
-        values, counts = team_spectrum(task)
-        failing = fails(losses_of(values, counts), accuracy, task)
-        scale = scale_at(values, counts, failing, delta)
-        return task.num_joint * (task.outcome_noise_std * scale) ** 2
-    gap, noise = agent_signal(task, learner)
+@jax.jit
+def _team_needed(task: Task, signal: Signal, accuracy: Value, delta: Value) -> Value:
     error = _largest_error(task, accuracy, delta)
-    arms, counts = jnp.asarray([[1.0, 0.0], [1.0, task.num_actions - 1.0]], jnp.float64)
-    separation = scale_at(arms, counts, jnp.asarray([False, True]), error)
-    learnable = gap > 0.0
-    samples = (separation * noise / jnp.where(learnable, gap, 1.0)) ** 2
+    # In units of the gap: separation = gap·√m/noise.
+    arms = agent_arms(task, jnp.ones_like(signal.gap))
+    separation = scale_at(*arms, jnp.asarray([False, True]), error)
+    learnable = signal.gap > 0.0
+    samples = (separation * signal.noise_std / jnp.where(learnable, signal.gap, 1.0)) ** 2
     needed = jnp.where(learnable | (separation <= 0.0), task.num_actions * samples, jnp.inf)
     return jnp.where(fails(task.floor, accuracy, task), jnp.inf, needed)
 
 
 @jax.jit
 def _joint_needed(
-    values: Float[Array, " groups"],
-    counts: Float[Array, " groups"],
-    noise: Float[Array, ""],
-    accuracy: Float[Array, ""],
-    delta: Float[Array, ""],
-) -> Float[Array, ""]:
+    values: Groups,
+    counts: Groups,
+    noise: Value,
+    accuracy: Value,
+    delta: Value,
+) -> Value:
     losses = losses_of(values, counts)
     failing = losses > accuracy + ROUNDING * jnp.max(losses)
     return jnp.sum(counts) * (noise * scale_at(values, counts, failing, delta)) ** 2
 
 
 def scale_at(
-    values: Float[Array, " groups"],
-    counts: Float[Array, " groups"],
-    failing: Any,
-    delta: Float[Array, ""],
-) -> Float[Array, ""]:
+    values: Groups,
+    counts: Groups,
+    failing: Bool[Array, " groups"],
+    delta: Value,
+) -> Value:
     """S with P(the winner is of a failing group) = δ; 0 where that is at most δ at s = 0.
 
     The groups that fail are the lower ones, so that the chance falls with s.
@@ -172,7 +159,7 @@ def scale_at(
     nearest = jnp.where(some, jnp.min(jnp.where(charged, losses, jnp.inf)), 1.0)
     weights = charged.astype(jnp.float64)
 
-    def chance(log_scale: Float[Array, ""]) -> Float[Array, ""]:
+    def chance(log_scale: Value) -> Value:
         return winners_loss(values, counts, weights, jnp.exp(log_scale))
 
     # From e^{−40} of the scale at which nothing fails any more.
@@ -182,10 +169,8 @@ def scale_at(
     return jnp.where(uniform > delta, jnp.exp(found), 0.0)
 
 
-def _largest_error(
-    task: Task, accuracy: Float[Array, ""], delta: Float[Array, ""]
-) -> Float[Array, ""]:
-    """The chance q of an agent's error up to which a team fails with at most δ; at most 1 − 1/A."""
+def _largest_error(task: Task, accuracy: Value, delta: Value) -> Value:
+    """The chance q of an agent's error up to which a team fails with at most δ; 1 if it always does."""
     most = 1.0 - 1.0 / task.num_actions
     # The failure is a polynomial in q that need not be monotone where patterns repair each other.
     small = jnp.exp(jnp.linspace(-740.0, -4.0, GRID, dtype=jnp.float64))
@@ -196,21 +181,17 @@ def _largest_error(
     first = jnp.argmax(exceeds)
     low = jnp.log(grid[jnp.maximum(first - 1, 0)])
 
-    def success(log_error: Float[Array, ""]) -> Float[Array, ""]:
+    def success(log_error: Value) -> Value:
         return -pattern_failure(jnp.exp(log_error), task, accuracy)
 
     root = _last_above(success, low, jnp.log(grid[first]), -delta)
-    return jnp.where(jnp.any(exceeds), jnp.exp(root), most)
+    return jnp.where(jnp.any(exceeds), jnp.exp(root), 1.0)
 
 
-def _last_above(
-    falling: Any, low: Float[Array, ""], high: Float[Array, ""], level: Float[Array, ""]
-) -> Float[Array, ""]:
+def _last_above(falling: Any, low: Value, high: Value, level: Value) -> Value:
     """Where a falling function crosses `level`, by halving."""
 
-    def halve(
-        _: Any, bracket: tuple[Float[Array, ""], Float[Array, ""]]
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def halve(_: Any, bracket: tuple[Value, Value]) -> tuple[Value, Value]:
         middle = 0.5 * (bracket[0] + bracket[1])
         above = falling(middle) > level
         return jnp.where(above, middle, bracket[0]), jnp.where(above, bracket[1], middle)

@@ -7,6 +7,15 @@ from dataclasses import dataclass
 class Config:
     """What the study runs. Sizes and counts are static; all else is traced."""
 
+    bandit_agents: tuple[int, ...] = (1, 2, 3, 4, 6)
+    """Team sizes K (agents of four actions) whose sample complexity is measured."""
+    bandit_seeds: int = 64
+    """Keys of each measurement of bandit feedback."""
+    bandit_trials: int = 1024
+    """Trials behind each measured sample complexity."""
+    bandit_raw_trials: int = 192
+    """Trials of a key in which trajectories are played one by one."""
+
     digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
@@ -29,6 +38,9 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        bandit_agents=(2, 3),
+        bandit_trials=256,
+        bandit_raw_trials=48,
         gradients_seeds=128,
         gradients_draws=1024,
         digits_samples=(70, 130, 400),
@@ -39,6 +51,10 @@ PRESETS = {
     ),
     "quick": Config(),
     "paper": Config(
+        bandit_agents=(1, 2, 3, 4, 6, 8),
+        bandit_seeds=256,
+        bandit_trials=4096,
+        bandit_raw_trials=1024,
         gradients_tensors=96,
         gradients_seeds=2048,
         digits_samples=(60, 75, 90, 110, 130, 160, 190, 230, 280, 340, 400),

@@ -7,6 +7,20 @@ from boundlab.theory.team_learning.alignment_forms import TaskAlignment as TaskA
 from boundlab.theory.team_learning.alignment_forms import needle_alignment as needle_alignment
 from boundlab.theory.team_learning.alignment_forms import order_q_alignment as order_q_alignment
 from boundlab.theory.team_learning.alignment_forms import parity_alignment as parity_alignment
+from boundlab.theory.team_learning.best_response import best_response_floor as best_response_floor
+from boundlab.theory.team_learning.best_response import (
+    information_class_sizes as information_class_sizes,
+)
+from boundlab.theory.team_learning.best_response import information_floor as information_floor
+from boundlab.theory.team_learning.best_response import information_regret as information_regret
+from boundlab.theory.team_learning.best_response import two_phase_samples as two_phase_samples
+from boundlab.theory.team_learning.chain import attrition as attrition
+from boundlab.theory.team_learning.chain import chain_amplification as chain_amplification
+from boundlab.theory.team_learning.chain import chain_returns as chain_returns
+from boundlab.theory.team_learning.chain import product_gap_terms as product_gap_terms
+from boundlab.theory.team_learning.chain import (
+    uniform_chain_amplification as uniform_chain_amplification,
+)
 from boundlab.theory.team_learning.crossover import budget_crossover as budget_crossover
 from boundlab.theory.team_learning.gradients import gradient_speed_ratio as gradient_speed_ratio
 from boundlab.theory.team_learning.gradients import hitting_time as hitting_time
@@ -46,11 +60,17 @@ from boundlab.theory.team_learning.spectra import needle_spectrum as needle_spec
 from boundlab.theory.team_learning.spectra import order_q_spectrum as order_q_spectrum
 from boundlab.theory.team_learning.spectra import parity_spectrum as parity_spectrum
 from boundlab.theory.team_learning.spectra import reward_spectrum as reward_spectrum
+from boundlab.theory.team_learning.staged import staged_failure as staged_failure
+from boundlab.theory.team_learning.staged import staged_minimax_samples as staged_minimax_samples
+from boundlab.theory.team_learning.staged import staged_union_samples as staged_union_samples
+from boundlab.theory.team_learning.staged import staged_worst_gap as staged_worst_gap
 from boundlab.theory.team_learning.symmetry import symmetric_parity_flow as symmetric_parity_flow
 from boundlab.theory.team_learning.symmetry import (
     symmetric_parity_regret as symmetric_parity_regret,
 )
 from boundlab.theory.team_learning.symmetry import symmetric_trap_regret as symmetric_trap_regret
+from boundlab.theory.team_learning.tokens import solved_fraction as solved_fraction
+from boundlab.theory.team_learning.tokens import solving_trajectories as solving_trajectories
 from boundlab.theory.team_learning.trajectories import (
     joint_trajectories_needed as joint_trajectories_needed,
 )

@@ -22,6 +22,16 @@ from boundlab.theory.team_learning.chain import (
     uniform_chain_amplification as uniform_chain_amplification,
 )
 from boundlab.theory.team_learning.crossover import budget_crossover as budget_crossover
+from boundlab.theory.team_learning.bounds import alignment_crossover as alignment_crossover
+from boundlab.theory.team_learning.bounds import finite_class_samples as finite_class_samples
+from boundlab.theory.team_learning.bounds import pac_samples as pac_samples
+from boundlab.theory.team_learning.bounds import sequence_lipschitz as sequence_lipschitz
+from boundlab.theory.team_learning.bounds import softmax_lipschitz as softmax_lipschitz
+from boundlab.theory.team_learning.bounds import weighted_samples as weighted_samples
+from boundlab.theory.team_learning.discovery import coupon_samples as coupon_samples
+from boundlab.theory.team_learning.discovery import coverage_mean as coverage_mean
+from boundlab.theory.team_learning.discovery import coverage_probability as coverage_probability
+from boundlab.theory.team_learning.discovery import discovery_failure as discovery_failure
 from boundlab.theory.team_learning.gradients import gradient_speed_ratio as gradient_speed_ratio
 from boundlab.theory.team_learning.gradients import hitting_time as hitting_time
 from boundlab.theory.team_learning.gradients import initial_slope as initial_slope
@@ -31,6 +41,10 @@ from boundlab.theory.team_learning.gradients import (
 from boundlab.theory.team_learning.gradients import (
     reinforce_signal_to_noise as reinforce_signal_to_noise,
 )
+from boundlab.theory.team_learning.known_results import bandit_samples as bandit_samples
+from boundlab.theory.team_learning.known_results import equilibrium_episodes as equilibrium_episodes
+from boundlab.theory.team_learning.known_results import generative_samples as generative_samples
+from boundlab.theory.team_learning.known_results import logged_samples as logged_samples
 from boundlab.theory.team_learning.regression import neglected_variance as neglected_variance
 from boundlab.theory.team_learning.regression import noise_inflation as noise_inflation
 from boundlab.theory.team_learning.regression import regression_crossover as regression_crossover
@@ -56,6 +70,11 @@ from boundlab.theory.team_learning.selection import (
 )
 from boundlab.theory.team_learning.selection import slippage_failure as slippage_failure
 from boundlab.theory.team_learning.selection import slippage_root as slippage_root
+from boundlab.theory.team_learning.selection_bounds import SlippageBounds as SlippageBounds
+from boundlab.theory.team_learning.selection_bounds import fano_lower as fano_lower
+from boundlab.theory.team_learning.selection_bounds import pac_lower_bound as pac_lower_bound
+from boundlab.theory.team_learning.selection_bounds import slippage_bounds as slippage_bounds
+from boundlab.theory.team_learning.selection_bounds import union_upper as union_upper
 from boundlab.theory.team_learning.spectra import needle_spectrum as needle_spectrum
 from boundlab.theory.team_learning.spectra import order_q_spectrum as order_q_spectrum
 from boundlab.theory.team_learning.spectra import parity_spectrum as parity_spectrum

@@ -78,6 +78,23 @@ def test_budgets_by_drawing_choices(reward: np.ndarray) -> None:
     assert np.abs((np.array(rates) - delta) / error).max() < 4.9
 
 
+def test_a_failure_that_rises_before_it_falls() -> None:
+    """Chance alone fails less often than δ, learners with a little data more often: N is where it ends."""
+    reward = np.array([[[0.487, 0.738], [0.971, 0.683]], [[0.928, 0.69], [0.772, 0.597]]])
+    asked = {"accuracy": 0.447, "failure_probability": 0.13, "noise_std": 0.3}
+    bad = reward.max() - reward > 0.447
+    assert bad.mean() < 0.13
+    samples, draws = advise(reward, **asked).marl_samples, 400_000
+    rng, actions = np.random.default_rng(0), []
+    for k in range(3):
+        by_action = np.moveaxis(reward, k, 0).reshape(2, 4)
+        spread = np.sqrt((0.3**2 + by_action.var(axis=1).mean()) * 2 / samples)
+        drawn = by_action.mean(axis=1) + spread * rng.standard_normal((draws, 2))
+        actions.append(drawn.argmax(axis=1))
+    error = np.sqrt(0.13 * 0.87 / draws)
+    assert abs(bad[tuple(actions)].mean() - 0.13) < 4.9 * error
+
+
 def bias_floor_by_hand(reward: np.ndarray) -> float:
     chosen = [
         int(np.moveaxis(reward, k, 0).reshape(reward.shape[k], -1).mean(axis=1).argmax())

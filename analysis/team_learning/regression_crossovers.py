@@ -21,7 +21,7 @@ from boundlab.theory import team_learning as theory
 COUPLED = COUPLINGS[COUPLINGS > 0.0]
 STRENGTHS = np.geomspace(0.2, 3.0, 40)
 WEAK = np.array([1e-6, 1e-5, 1e-4])
-TEAMS = (2, 4, 16)
+TEAMS = (4, 16)
 
 
 def crossovers() -> xr.Dataset:

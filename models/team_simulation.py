@@ -261,9 +261,11 @@ def _raw(
             scores = jnp.mean(own[None] + payoffs.own_noise_std * noise, axis=0)
         else:
             m = jnp.asarray(samples, jnp.int32)
-            played, outcomes, _ = shuffled_outcomes(draw, payoffs, m, pattern, rows)
-            average = additive_fit if learner == "ols" else action_means
-            scores = average(played, outcomes, m, pattern)
+            played, outcomes, used = shuffled_outcomes(draw, payoffs, m, pattern, rows)
+            if learner == "ols":
+                scores = additive_fit(played, outcomes, used, pattern)
+            else:
+                scores = action_means(played, outcomes, m, pattern)
         picks = arm_winners(scores, jax.random.uniform(last, scores.shape, dtype))
         return rewards_of(pattern, payoffs, picks)
 
@@ -317,23 +319,24 @@ def action_means(
 def additive_fit(
     played: Int[Array, "rows agents"],
     outcomes: Float[Array, " rows"],
-    samples: Int[Array, ""],
+    used: Float[Array, " rows"],
     pattern: Pattern,
 ) -> Float[Array, "agents actions"]:
-    """Least squares of the outcomes on the agents' actions without interactions, action 0 the baseline.
+    """Least squares of the used outcomes on the agents' actions, no interactions, action 0 the baseline.
 
     A design that confounds actions gets the solution of a vanishing ridge.
     """
     actions, agents = pattern.num_actions, pattern.num_agents
-    dtype = outcomes.dtype
+    dtype, total = outcomes.dtype, jnp.sum(used)
     if actions == 1:
         return jnp.zeros((agents, 1), dtype)
     arms = jnp.arange(1, actions, dtype=jnp.int32)
     columns = (played[:, :, None] == arms[None, None, :]).astype(dtype) - 1 / actions
-    design = columns.reshape(len(played), -1)
+    design = columns.reshape(len(played), -1) * used[:, None]
+    centred = outcomes - used * (jnp.sum(outcomes) / total)
     with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
-        gram, moments = design.T @ design, design.T @ (outcomes - jnp.mean(outcomes))
-    ridge = 8 * jnp.finfo(dtype).eps * samples.astype(dtype) * actions * agents
+        gram, moments = design.T @ design, design.T @ centred
+    ridge = 8 * jnp.finfo(dtype).eps * total * agents
     factor = jnp.linalg.cholesky(gram + ridge * jnp.eye(len(gram), dtype=dtype))
     slopes = cho_solve((factor, True), moments).reshape(agents, actions - 1)
     return jnp.concatenate([jnp.zeros((agents, 1), dtype), slopes], axis=1)

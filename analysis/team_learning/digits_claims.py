@@ -120,7 +120,7 @@ CLAIMS = (
     Claim(
         id="digits-sarl",
         source=SOURCE,
-        statement=r"Digits, one agent: risk $S\,g_D(n)$ to 10%, though nothing is Gaussian",
+        statement=r"Digits, one agent: risk $S\,g_D(n)$ to 10%, with nothing Gaussian",
         kind=Kind.EQUAL,
         check=_risk("sarl", "sarl_theory"),
         control=_risk("sarl", "sarl_hardest"),
@@ -142,7 +142,7 @@ CLAIMS = (
     Claim(
         id="digits-price",
         source=SOURCE,
-        statement=r"Digits, no carry: one agent pays $S(g_D-g_d)$ more than a team, to 25%",
+        statement=r"Digits, no carry: one agent pays $S(g_D-g_d)$ more, to 25%",
         kind=Kind.EQUAL,
         check=_price(separable=False),
         control=_price(separable=True),
@@ -153,7 +153,7 @@ CLAIMS = (
     Claim(
         id="digits-aware",
         source=SOURCE,
-        statement=r"Digits, $d=16$: a team that knows the carry beats one agent at every $n$",
+        statement=r"Digits, $d=16$: a team that knows the carry beats one agent",
         kind=Kind.ORDER,
         check=_below("aware", "sarl", _cells(MANY)),
         control=_below("blind", "sarl", _cells(MANY, 1.0)),

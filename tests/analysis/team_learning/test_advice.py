@@ -79,7 +79,7 @@ def test_budgets_by_drawing_choices(reward: np.ndarray) -> None:
 
 
 def test_a_failure_that_rises_before_it_falls() -> None:
-    """Chance alone fails less often than δ, learners with a little data more often: N is where it ends."""
+    """Chance alone fails less often than δ, a little data more often: N is where that ends."""
     reward = np.array([[[0.487, 0.738], [0.971, 0.683]], [[0.928, 0.69], [0.772, 0.597]]])
     asked = {"accuracy": 0.447, "failure_probability": 0.13, "noise_std": 0.3}
     bad = reward.max() - reward > 0.447

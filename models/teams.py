@@ -10,6 +10,15 @@ from boundlab.models.sample_complexity import binomial_interval as binomial_inte
 from boundlab.models.sample_complexity import (
     empirical_sample_complexity as empirical_sample_complexity,
 )
+from boundlab.models.team_chain import ChainLearners as ChainLearners
+from boundlab.models.team_chain import ChainRollouts as ChainRollouts
+from boundlab.models.team_chain import ChainTask as ChainTask
+from boundlab.models.team_chain import chain_losses as chain_losses
+from boundlab.models.team_chain import simulate_chain as simulate_chain
+from boundlab.models.team_chain import simulate_on_policy as simulate_on_policy
+from boundlab.models.team_chain import simulate_staged as simulate_staged
+from boundlab.models.team_discovery import DiscoveryTimes as DiscoveryTimes
+from boundlab.models.team_discovery import simulate_discovery as simulate_discovery
 from boundlab.models.team_policy_gradient import LearningPath as LearningPath
 from boundlab.models.team_policy_gradient import expected_reward as expected_reward
 from boundlab.models.team_policy_gradient import gradient_flow as gradient_flow
@@ -24,6 +33,10 @@ from boundlab.models.team_regression import (
 from boundlab.models.team_regression import simulate_fixed_design as simulate_fixed_design
 from boundlab.models.team_regression import simulate_learners as simulate_learners
 from boundlab.models.team_regression import simulate_regression as simulate_regression
+from boundlab.models.team_search import SearchRuns as SearchRuns
+from boundlab.models.team_search import simulate_best_response as simulate_best_response
+from boundlab.models.team_search import simulate_information as simulate_information
+from boundlab.models.team_search import simulate_two_phases as simulate_two_phases
 from boundlab.models.team_simulation import FullInformation as FullInformation
 from boundlab.models.team_simulation import simulate_full_information as simulate_full_information
 from boundlab.models.team_simulation import simulate_regret as simulate_regret
@@ -35,3 +48,9 @@ from boundlab.models.team_tasks import own_rewards as own_rewards
 from boundlab.models.team_tasks import reward_groups as reward_groups
 from boundlab.models.team_tasks import reward_tensor as reward_tensor
 from boundlab.models.team_tasks import team_reward as team_reward
+from boundlab.models.token_policies import text_laws as text_laws
+from boundlab.models.token_policies import token_features as token_features
+from boundlab.models.token_policies import total_variation as total_variation
+from boundlab.models.token_tasks import Solved as Solved
+from boundlab.models.token_tasks import TokenTask as TokenTask
+from boundlab.models.token_tasks import explore_tokens as explore_tokens

@@ -14,6 +14,12 @@ from boundlab.theory.team_learning.best_response import (
 from boundlab.theory.team_learning.best_response import information_floor as information_floor
 from boundlab.theory.team_learning.best_response import information_regret as information_regret
 from boundlab.theory.team_learning.best_response import two_phase_samples as two_phase_samples
+from boundlab.theory.team_learning.bounds import alignment_crossover as alignment_crossover
+from boundlab.theory.team_learning.bounds import finite_class_samples as finite_class_samples
+from boundlab.theory.team_learning.bounds import pac_samples as pac_samples
+from boundlab.theory.team_learning.bounds import sequence_lipschitz as sequence_lipschitz
+from boundlab.theory.team_learning.bounds import softmax_lipschitz as softmax_lipschitz
+from boundlab.theory.team_learning.bounds import weighted_samples as weighted_samples
 from boundlab.theory.team_learning.chain import attrition as attrition
 from boundlab.theory.team_learning.chain import chain_amplification as chain_amplification
 from boundlab.theory.team_learning.chain import chain_returns as chain_returns
@@ -22,12 +28,6 @@ from boundlab.theory.team_learning.chain import (
     uniform_chain_amplification as uniform_chain_amplification,
 )
 from boundlab.theory.team_learning.crossover import budget_crossover as budget_crossover
-from boundlab.theory.team_learning.bounds import alignment_crossover as alignment_crossover
-from boundlab.theory.team_learning.bounds import finite_class_samples as finite_class_samples
-from boundlab.theory.team_learning.bounds import pac_samples as pac_samples
-from boundlab.theory.team_learning.bounds import sequence_lipschitz as sequence_lipschitz
-from boundlab.theory.team_learning.bounds import softmax_lipschitz as softmax_lipschitz
-from boundlab.theory.team_learning.bounds import weighted_samples as weighted_samples
 from boundlab.theory.team_learning.discovery import coupon_samples as coupon_samples
 from boundlab.theory.team_learning.discovery import coverage_mean as coverage_mean
 from boundlab.theory.team_learning.discovery import coverage_probability as coverage_probability

@@ -1,4 +1,4 @@
-"""Rates of earlier work, to set beside the exact sizes: up to constants and, where it says so, logarithms.
+"""Rates of earlier work, to set beside exact sizes: up to constants and, where it says so, logarithms.
 
 Symbols: S states, A_k actions of agent k of K, H horizon (steps), γ discount, ε accuracy, δ failure
 probability. `constant` stands for all that a rate leaves open; 1 is a choice, not a result. Sizes are in

@@ -86,8 +86,8 @@ def two_phase_samples(
 
     with δ' = 1 − (1 − δ/2)^{1/K} and x* the root of (E2). The own phase must find ā: an error of it
     stays, since the first response freezes the others. Then the first agent's best action leads by
-    λ − Δ/K, the least gap of all responses. At λ = 2Δ/K the team phase is K·A·K²(σ_o/Δ)²x*², the form ε/K of dependent
-    agents' bounds.
+    λ − Δ/K, the least gap of all responses. At λ = 2Δ/K the team phase is K·A·K²(σ_o/Δ)²x*², the
+    K²Σd_i of bounds on dependent agents.
 
     Args:
         num_actions: A ≥ 1.

@@ -20,6 +20,8 @@ from boundlab.typing import Scalar
 LEARNERS = ("joint", "own", "shared", "orthogonal")
 # Differences of rewards below this, relative to Δ + λ, are rounding.
 ROUNDING = 1e-12
+# Groups are filled up to a multiple of this.
+GROUPS = 8
 
 Value = Float[Array, ""]
 Groups = Float[Array, " groups"]
@@ -37,7 +39,7 @@ class Task(NamedTuple):
     own_noise_std: Value
     outcome_noise_std: Value
     deviations: Groups
-    """j of each group of joint actions; groups of count 0 fill up the last multiple of 4."""
+    """j of each group of joint actions; groups of count 0 fill up a multiple of 8."""
     paid: Groups
     """1 where the coupling pays, else 0."""
     counts: Groups
@@ -93,14 +95,14 @@ def checked(name: str, value: Scalar, minimum: float = 0.0) -> Value:
 
 @functools.lru_cache(maxsize=256)
 def _groups(actions: int, agents: int) -> dict[str, np.ndarray]:
-    """The groups of `parity_spectrum` that aren't empty, filled up to a multiple of 4."""
+    """The groups of `parity_spectrum` that aren't empty, filled up so that few shapes are compiled."""
     rows = [
         (j, paid, float(count), count / max((actions - 1) ** j, 1))
         for paid, counts in zip((1.0, 0.0), parity_counts(actions, agents), strict=True)
         for j, count in enumerate(counts)
         if count
     ]
-    rows += [(0, 0.0, 0.0, 0.0)] * (-len(rows) % 4)
+    rows += [(0, 0.0, 0.0, 0.0)] * (-len(rows) % GROUPS)
     names = ("deviations", "paid", "counts", "shares")
     return dict(zip(names, np.array(rows, dtype=np.float64).T, strict=True))
 

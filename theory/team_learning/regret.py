@@ -35,8 +35,9 @@ from boundlab.theory.team_learning._team_task import (
 from boundlab.theory.team_learning._winners import winners_loss
 from boundlab.typing import Numbers, Scalar
 
-# Budgets computed at once; more are taken in turn, to bound memory.
-BATCH = 512
+# Budgets are filled up to a multiple of the first number, so that a few programs serve all; at most the
+# second are computed at once, to bound memory.
+STEP, BATCH = 8, 512
 
 
 @float64
@@ -70,10 +71,10 @@ def team_regret(num_trajectories: Numbers, task: Any, learner: str) -> Float[Arr
     """
     budgets, read = _budgets(num_trajectories), _checked(task, learner)
     if sees_all(task, learner):
-        flat = _joint_regrets(budgets.reshape(-1), read)
+        flat = _joint_regrets(_filled(budgets), read)
     else:
-        flat = _team_regrets(budgets.reshape(-1), read, agent_signal(read, learner))
-    return flat.reshape(budgets.shape)
+        flat = _team_regrets(_filled(budgets), read, agent_signal(read, learner))
+    return flat[: budgets.size].reshape(budgets.shape)
 
 
 @float64
@@ -104,10 +105,10 @@ def team_failure(
     budgets, read = _budgets(num_trajectories), _checked(task, learner)
     level = checked("accuracy", accuracy)
     if sees_all(task, learner):
-        flat = _joint_failures(budgets.reshape(-1), read, level)
+        flat = _joint_failures(_filled(budgets), read, level)
     else:
-        flat = _team_failures(budgets.reshape(-1), read, agent_signal(read, learner), level)
-    return flat.reshape(budgets.shape)
+        flat = _team_failures(_filled(budgets), read, agent_signal(read, learner), level)
+    return flat[: budgets.size].reshape(budgets.shape)
 
 
 def joint_regret(budget: Value, task: Task) -> Value:
@@ -146,7 +147,11 @@ def _team_failures(
 
 
 def _over(one: Any, budgets: Float[Array, " n"]) -> Float[Array, " n"]:
-    return jax.lax.map(one, budgets, batch_size=min(max(budgets.size, 1), BATCH))
+    return jax.lax.map(one, budgets, batch_size=min(budgets.size, BATCH))
+
+
+def _filled(budgets: Float[Array, "*budgets"]) -> Float[Array, " n"]:
+    return jnp.pad(budgets.reshape(-1), (0, STEP - 1 - (budgets.size - 1) % STEP))
 
 
 def _budgets(num_trajectories: Numbers) -> Float[Array, "*budgets"]:

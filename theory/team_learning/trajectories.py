@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.precision import float64, is_traced
 from boundlab.theory.team_learning._team_task import (
+    GROUPS,
     ROUNDING,
     Groups,
     Signal,
@@ -109,6 +110,8 @@ def joint_trajectories_needed(
     if not is_traced(sizes) and not float(jnp.sum(sizes)) > 0:
         raise fail("counts", "zeros alone", "at least one joint action")
     noise, level = checked("noise_std", noise_std), checked("accuracy", accuracy)
+    spare = (0, -arms.size % GROUPS)
+    arms, sizes = jnp.pad(arms, spare), jnp.pad(sizes, spare)
     return _joint_needed(arms, sizes, noise, level, _probability(failure_probability))
 
 

@@ -16,10 +16,21 @@ class Config:
     bandit_raw_trials: int = 192
     """Trials of a key in which trajectories are played one by one."""
 
+    bounds_seeds: int = 128
+    """Runs behind the rates of failure at exact sizes and bounds."""
+    bounds_trials: int = 384
+    """Trials of each of these runs, under full information."""
+    bounds_discovery_trials: int = 64
+    """Trials of each, in discovery without noise."""
+
     digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
     """Shuffles of the digits into training and held-out images."""
+    digits_pool: int = 512
+    """Trainings on the digits whose rewards are the population of logged episodes."""
+    digits_trials: int = 4096
+    """Times that both learners choose model sizes from episodes of that population."""
 
     gradients_tensors: int = 24
     """Random rewards of each team size whose gradients at uniform policies are compared."""
@@ -38,19 +49,27 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        bounds_seeds=64,
+        bounds_trials=128,
+        bounds_discovery_trials=32,
         bandit_agents=(2, 3),
         bandit_trials=256,
-        bandit_raw_trials=48,
+        bandit_raw_trials=128,
         gradients_seeds=128,
         gradients_draws=1024,
         digits_samples=(70, 130, 400),
         digits_seeds=64,
+        digits_pool=256,
+        digits_trials=1024,
         regression_seeds=128,
         regression_pac_seeds=64,
         regression_pac_trials=64,
     ),
     "quick": Config(),
     "paper": Config(
+        bounds_seeds=1024,
+        bounds_trials=1024,
+        bounds_discovery_trials=256,
         bandit_agents=(1, 2, 3, 4, 6, 8),
         bandit_seeds=256,
         bandit_trials=4096,

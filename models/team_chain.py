@@ -197,8 +197,8 @@ def _rollouts(key: jax.Array, chances: Float[Array, " stages"], count: int) -> C
     succeeded = drawn < chances[None, :]
     alive = jnp.cumsum(~succeeded, axis=1, dtype=jnp.int32) == 0
     reached = jnp.concatenate([jnp.ones_like(alive[:, :1]), alive[:, :-1]], axis=1)
-    returns = (jnp.mean(x.astype(chances.dtype), axis=1) for x in (alive, succeeded))
-    return ChainRollouts(*returns, reached)
+    dependent, independent = (jnp.mean(x.astype(chances.dtype), axis=1) for x in (alive, succeeded))
+    return ChainRollouts(dependent, independent, reached)
 
 
 @partial(jax.jit, static_argnames="trials")

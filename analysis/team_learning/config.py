@@ -23,6 +23,11 @@ class Config:
     bounds_discovery_trials: int = 64
     """Trials of each, in discovery without noise."""
 
+    chain_seeds: int = 256
+    """Runs of all that is simulated on chains, best response, contexts and tokens."""
+    chain_trials: int = 512
+    """Independent teams in each run."""
+
     digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
@@ -49,6 +54,8 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        chain_seeds=128,
+        chain_trials=256,
         bounds_seeds=64,
         bounds_trials=128,
         bounds_discovery_trials=32,
@@ -67,6 +74,7 @@ PRESETS = {
     ),
     "quick": Config(),
     "paper": Config(
+        chain_seeds=2048,
         bounds_seeds=1024,
         bounds_trials=1024,
         bounds_discovery_trials=256,

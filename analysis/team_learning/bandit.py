@@ -85,8 +85,6 @@ def _needed(
     """N at which failures are as rare as δ: by the exact law, and by simulated selection."""
     tables = _tables(cells)
     actions, agents = (np.array(column) for column in zip(*cells, strict=True))
-    exact = _exact(tables)
-    shared = _shared(tables, actions, agents)
 
     def measured(rows: slice, learner: int) -> xr.Dataset:
         # One agent is one row, a team K; each gets a program without the other's padding.
@@ -115,18 +113,20 @@ def _needed(
         }
         return repeat(f"bandit-needed-{learner}", one, grid, keys, batch_size=16)
 
+    gap = np.stack([GAP / agents, np.full(len(cells), GAP), GAP / agents, GAP / agents], axis=1)
+    exact = _exact(tables, gap)
+    outcome = exact["exact"][:, LEARNERS.index("outcome")]
+    shared = outcome * (1 + agents * _teammates(actions, agents, GAP))
     found = [measured(slice(0, 1), 0), measured(slice(None), 1)]
     values = np.concatenate([part["value"].values for part in found], axis=1)
     dims = ("bandit_cell", "bandit_learner")
     # Union bounds over 2M deviations of ε/2 (Hoeffding's, with Gaussian noise), and Mannor and
     # Tsitsiklis's bound below, at the gap of the closest arms.
-    gap = np.stack([GAP / agents, np.full(len(cells), GAP), GAP / agents, GAP / agents], axis=1)
     policies = np.stack([actions**agents, *[actions * agents] * 3], axis=1).astype(float)
     unit = tables.arms * (tables.noise_std / gap) ** 2
     above = 8 * unit * np.log(2 * policies / FAILURE)
     divergence = (1 - 2 * FAILURE) * np.log((1 - FAILURE) / FAILURE)
     below = (tables.arms - 1) / tables.arms * unit / 2 * divergence
-    price = np.stack([agents, agents**2], axis=1) * exact[:, 1:2]
     return xr.Dataset(
         {
             "bandit_measured": (
@@ -134,15 +134,15 @@ def _needed(
                 np.moveaxis(values, -1, 0),
                 {"long_name": "measured sample complexity"},
             ),
-            "bandit_exact": (dims, exact, {"long_name": "exact sample complexity"}),
+            "bandit_exact": (dims, exact["exact"], {"long_name": "exact sample complexity"}),
             "bandit_slippage": (
                 "bandit_cell",
-                _slippage(tables, gap),
+                exact["slippage"],
                 {"long_name": "one agent's sample complexity, all other arms the least gap behind"},
             ),
             "bandit_one_agent": (
                 dims,
-                _one_agent(tables, gap),
+                exact["one_agent"],
                 {"long_name": "sample complexity if a single agent's failure counted"},
             ),
             "bandit_shared": (
@@ -152,61 +152,50 @@ def _needed(
             ),
             "bandit_above": (dims, above, {"long_name": "finite-class bound from above"}),
             "bandit_below": (dims, below, {"long_name": "bound from below"}),
-            "bandit_price": (
-                ("bandit_cell", "bandit_signal"),
-                price,
-                {"long_name": "own rewards' sample complexity times the price of the team's"},
-            ),
             "bandit_actions": ("bandit_cell", actions, {"long_name": "actions A", "units": "1"}),
             "bandit_agents": ("bandit_cell", agents, {"long_name": "agents K", "units": "1"}),
         },
         coords={
             "bandit_cell": [f"A={a}, K={k}" for a, k in cells],
             "bandit_learner": list(LEARNERS),
-            "bandit_signal": ["outcome", "judge"],
         },
     )
 
 
-def _exact(tables: Tables) -> np.ndarray:
-    """The root of the exact law for every cell and learner, by one program."""
-    # An agent's arms are the first row's: the team's failure is that of K such rows.
-    rows = (tables.values[:, :, 0], tables.counts[:, :, 0], tables.noise_std, tables.failure)
-    flat = [x.reshape(-1, *x.shape[2:]) for x in rows]
-    return np.asarray(_roots(*flat)).reshape(tables.arms.shape)
+def _exact(tables: Tables, gap: np.ndarray) -> dict[str, np.ndarray]:
+    """Exact N (cells, learners), and what it were under two wrong theories."""
+    values, counts = (jnp.asarray(x[:, 0, 0]) for x in (tables.values, tables.counts))
+    joint = np.asarray(_roots(values, counts, jnp.asarray(tables.noise_std[:, 0])))
+    # Separations at the learners' own failures, and at δ for everyone: one call, one program.
+    numbers = np.stack([tables.arms, tables.arms])
+    failure = np.stack([tables.failure, np.full_like(tables.failure, FAILURE)])
+    x = np.asarray(theory.slippage_root(numbers.ravel(), failure.ravel())).reshape(numbers.shape)
+    unit = tables.arms * (tables.noise_std / gap) ** 2
+    exact, one_agent = unit * x**2
+    slippage = exact[:, 0].copy()
+    exact[:, 0] = joint
+    return {"exact": exact, "one_agent": one_agent, "slippage": slippage}
 
 
 @jax.jit
-def _roots(
-    values: jax.Array, counts: jax.Array, noise_std: jax.Array, failure: jax.Array
-) -> jax.Array:
+def _roots(values: jax.Array, counts: jax.Array, noise_std: jax.Array) -> jax.Array:
     def one(row: tuple[jax.Array, ...]) -> jax.Array:
-        arms, sizes, sigma, delta = row
-        return theory.joint_trajectories_needed(arms, sizes, sigma, 0.0, delta)
+        return theory.joint_trajectories_needed(*row, 0.0, FAILURE)
 
-    return jax.lax.map(one, (values, counts, noise_std, failure))
-
-
-def _separations(arms: np.ndarray, failure: np.ndarray | float) -> np.ndarray:
-    return np.asarray(theory.slippage_root(arms, np.broadcast_to(failure, arms.shape)))
+    return jax.lax.map(one, (values, counts, noise_std))
 
 
-def _slippage(tables: Tables, gap: np.ndarray) -> np.ndarray:
-    unit = tables.arms * (tables.noise_std / gap) ** 2
-    return unit[:, 0] * _separations(tables.arms[:, 0], FAILURE) ** 2
+def _teammates(actions: np.ndarray, agents: np.ndarray, gap: float) -> np.ndarray:
+    """Variance of the additive reward when teammates act uniformly (E4)."""
+    return (agents - 1) / agents**2 * gap**2 * (actions - 1) / actions**2
 
 
-def _one_agent(tables: Tables, gap: np.ndarray) -> np.ndarray:
-    """With δ for each agent instead of for all together."""
-    unit = tables.arms * (tables.noise_std / gap) ** 2
-    return unit * _separations(tables.arms, FAILURE) ** 2
-
-
-def _shared(tables: Tables, actions: np.ndarray, agents: np.ndarray) -> np.ndarray:
-    """N of shared rewards: the outcome's noise and teammates' variance (E4), at gap Δ/K."""
-    teammates = (agents - 1) / agents**2 * GAP**2 * (actions - 1) / actions**2
-    x = _separations(actions.astype(float), tables.failure[:, 1])
-    return actions * (1 / agents + teammates) * (agents / GAP * x) ** 2
+def _failure(budgets: np.ndarray, noise_variance: float) -> np.ndarray:
+    """P(any of the shuffled task's agents errs) by (E2), with this noise in its outcomes."""
+    samples = budgets / SHUFFLED.num_actions
+    x = SHUFFLED.gap / SHUFFLED.num_agents * np.sqrt(samples / noise_variance)
+    q = np.asarray(theory.slippage_failure(float(SHUFFLED.num_actions), x))
+    return -np.expm1(SHUFFLED.num_agents * np.log1p(-q))
 
 
 def _shuffled(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
@@ -239,10 +228,12 @@ def _shuffled(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         return budgets * (1 - d / (budgets - 1))
 
     budgets = np.concatenate([BUDGETS.astype(float), FINE_BUDGETS])
-    both = np.concatenate([budgets, left(budgets)])
-    kept = np.asarray(theory.team_failure(budgets, SHUFFLED, "shared", 0.0))
-    removed = np.asarray(theory.team_failure(both, SHUFFLED, "orthogonal", 0.0))
-    independent, fitted = np.split(removed, 2)
+    noise = SHUFFLED.own_noise_std**2 / SHUFFLED.num_agents
+    both = noise + float(
+        _teammates(np.array(SHUFFLED.num_actions), np.array(SHUFFLED.num_agents), SHUFFLED.gap)
+    )
+    kept, independent = _failure(budgets, both), _failure(budgets, noise)
+    fitted = _failure(left(budgets), noise)
     n = len(BUDGETS)
     lines = {
         "shared_theory": (kept, "failure with teammates' variance"),
@@ -284,8 +275,7 @@ def _methods(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
 
     keys = jax.random.split(key, config.bandit_seeds)
     found = repeat("bandit-methods", one, {}, keys, batch_size=4)
-    free = teams.ParityTask(3, 3, COUPLED.gap, 0.0, outcome_noise_std=1.0)
-    exact, uncoupled = (float(theory.team_regret(budget, t, "joint")) for t in (COUPLED, free))
+    exact, uncoupled = _joint_regret(COUPLED.coupling), _joint_regret(0.0)
     reward = {"units": "reward"}
     return xr.Dataset(
         {
@@ -303,3 +293,14 @@ def _methods(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         },
         coords={"bandit_method": list(METHODS)},
     )
+
+
+def _joint_regret(coupling: float) -> float:
+    """Σ_g P_g (v_max − v_g) at `SAMPLES` an arm, by (E1)."""
+    task = COUPLED
+    values, counts = (
+        np.asarray(x)
+        for x in theory.parity_spectrum(task.num_actions, task.num_agents, task.gap, coupling)
+    )
+    law = theory.selection_probabilities(values, counts, SAMPLES, 1.0)
+    return float(np.asarray(law) @ (values[counts > 0].max() - values))

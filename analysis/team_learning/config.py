@@ -28,13 +28,22 @@ class Config:
     chain_trials: int = 512
     """Independent teams in each run."""
 
+    coupling_weights: int = 65
+    """Couplings from 0 to .8 of the regret curves and the phase diagram, 1 more than a multiple of 32."""
+    coupling_seeds: int = 128
+    """Keys of the simulated regrets."""
+    coupling_trials: int = 512
+    """Trials of a key, joint and own learners."""
+    coupling_raw_trials: int = 32
+    """Trials of a key in which trajectories are played one by one."""
+
     digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
     """Shuffles of the digits into training and held-out images."""
     digits_pool: int = 512
     """Trainings on the digits whose rewards are the population of logged episodes."""
-    digits_trials: int = 4096
+    digits_trials: int = 8192
     """Times that both learners choose model sizes from episodes of that population."""
 
     gradients_tensors: int = 24
@@ -54,6 +63,10 @@ class Config:
 
 PRESETS = {
     "smoke": Config(
+        coupling_weights=33,
+        coupling_seeds=64,
+        coupling_trials=128,
+        coupling_raw_trials=16,
         chain_seeds=128,
         chain_trials=256,
         bounds_seeds=64,
@@ -66,14 +79,17 @@ PRESETS = {
         gradients_draws=1024,
         digits_samples=(70, 130, 400),
         digits_seeds=64,
-        digits_pool=256,
-        digits_trials=1024,
+        digits_trials=2048,
         regression_seeds=128,
         regression_pac_seeds=64,
         regression_pac_trials=64,
     ),
     "quick": Config(),
     "paper": Config(
+        coupling_weights=161,
+        coupling_seeds=1024,
+        coupling_trials=1024,
+        coupling_raw_trials=128,
         chain_seeds=2048,
         bounds_seeds=1024,
         bounds_trials=1024,

@@ -186,8 +186,9 @@ def _risks(
     seen = (jnp.arange(train) < num_samples).astype(components.dtype)
     labels = jnp.concatenate([u, carry], axis=1)  # every learner is linear in what it is trained on
     joint = _predict(inputs.reshape(images, agents * most), labels[:train], seen)
-    own = [_predict(inputs[:, k], labels[:train, k::agents], seen) for k in range(agents)]
-    own_u, own_carry = (jnp.stack([both[:, i] for both in own], axis=1) for i in (0, 1))
+    pairs = jnp.stack([u, carry], axis=2)[:train]
+    own = jax.vmap(_predict, in_axes=(1, 1, None), out_axes=1)(inputs, pairs, seen)
+    own_u, own_carry = own[..., 0], own[..., 1]
     held_u, held_carry, rates = u[train:], carry[train:], couplings[:, None, None]
 
     def risk(predicted_u: Array, predicted_carry: Array) -> Array:

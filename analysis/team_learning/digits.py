@@ -16,6 +16,7 @@ import xarray as xr
 from boundlab.analysis.datasets import describe
 from boundlab.analysis.team_learning.config import Config
 from boundlab.analysis.team_learning.digits_claims import CLAIMS as CLAIMS
+from boundlab.analysis.team_learning.digits_episodes import episodes
 from boundlab.experiment import Repeat
 from boundlab.models.digit_tasks import DigitTask, digit_risks, digit_task, incoming_carries
 from boundlab.theory.team_learning import regression_risk
@@ -50,7 +51,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         risks = digit_risks(key, task, params["samples"], COUPLINGS, params["dim"])
         return {learner: getattr(risks, learner).mean(axis=1) for learner in LEARNERS}
 
-    keys = jax.random.split(key, config.digits_seeds)
+    keys = jax.random.split(jax.random.fold_in(key, 0), config.digits_seeds)
     grid = {"dim": np.array(DIMS), "samples": counts}
     found = repeat("digits-risks", one, grid, keys)
     # (dim, samples, seed, coupling) -> (dim, coupling, samples, seed)
@@ -112,7 +113,8 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
             "digits_known": ["all inputs", "own inputs"],
         },
     )
-    return describe(dataset, RISK)
+    told = episodes(config.digits_pool, config.digits_trials, jax.random.fold_in(key, 1), repeat)
+    return describe(xr.merge([dataset, told]), RISK)
 
 
 def residual_variances(

@@ -13,10 +13,15 @@ RISK = "boundlab.theory.team_learning.regression_risk"
 CROSSOVER = "boundlab.theory.team_learning.regression_crossover"
 TESTS = "tests/analysis/team_learning/test_digits.py::"
 SOURCE = Source("derived", "docs/team_learning.md#digits")
+ADVICE = Source("derived", "docs/team_learning.md#advice")
+ADVICE_TEST = "tests/analysis/team_learning/test_advice.py::test_budgets_by_drawing_choices"
 # What the theory of Gaussian inputs and linear labels leaves unexplained on the digits, relative.
 MODEL_ERROR = 0.1
 # The same of a difference of two risks.
 DIFFERENCE_ERROR = 0.25
+# What the laws behind the advice leave unexplained of failure rates on real episodes: of means over
+# teammates, and of means of one or two episodes whose noise isn't equal.
+TEAM_ERROR, SINGLE_ERROR = 0.25, 0.45
 # Sample sizes this far from n* are held to be on one side of it.
 APART = 1.3
 FEW, MANY = 8, 16
@@ -116,6 +121,25 @@ def _equal_at_crossover(*, neglected: bool) -> Check:
     return check
 
 
+def _episodes(learner: str, law: Callable[[xr.Dataset], xr.DataArray], tolerance: float) -> Check:
+    """Failure rates of a learner on drawn episodes against a law."""
+
+    def check(dataset: xr.Dataset) -> Evidence:
+        part = dataset.sel(digits_learner=learner)
+        return Evidence(
+            samples=column(part, "digits_failed", "digits_trial"),
+            reference=law(dataset).values,
+            tolerance=tolerance,
+            labels=case_labels(part, "digits_failed", "digits_trial"),
+        )
+
+    return check
+
+
+def _law(learner: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    return lambda dataset: dataset["digits_failure"].sel(digits_learner=learner)
+
+
 CLAIMS = (
     Claim(
         id="digits-sarl",
@@ -193,5 +217,27 @@ CLAIMS = (
         control_statement="F = 0: the team is ahead by g_d/g_D",
         formula=CROSSOVER,
         test=TESTS + "test_the_crossing_makes_both_risks_equal",
+    ),
+    Claim(
+        id="digits-team",
+        source=ADVICE,
+        statement=r"Model sizes for digits: a team fails as the advice predicts, to 25%",
+        kind=Kind.EQUAL,
+        check=_episodes("team", _law("team"), TEAM_ERROR),
+        control=_episodes("team", lambda dataset: dataset["digits_failure_alone"], TEAM_ERROR),
+        control_statement="teammates add no variance",
+        formula="boundlab.analysis.team_learning.advice.advise",
+        test=ADVICE_TEST,
+    ),
+    Claim(
+        id="digits-single",
+        source=ADVICE,
+        statement=r"Model sizes for digits: one agent fails as predicted, to 45%",
+        kind=Kind.EQUAL,
+        check=_episodes("one agent", _law("one agent"), SINGLE_ERROR),
+        control=_episodes("one agent", _law("team"), SINGLE_ERROR),
+        control_statement="no more often than a team",
+        formula="boundlab.analysis.team_learning.advice.advise",
+        test=ADVICE_TEST,
     ),
 )

@@ -1,5 +1,6 @@
 """Tasks of teams of agents, learners and simulators on them: the public names in one place."""
 
+from boundlab.models.digit_rewards import digit_rewards as digit_rewards
 from boundlab.models.digit_tasks import DigitRisks as DigitRisks
 from boundlab.models.digit_tasks import DigitTask as DigitTask
 from boundlab.models.digit_tasks import digit_risks as digit_risks

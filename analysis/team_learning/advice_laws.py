@@ -23,7 +23,7 @@ MOST_GROUPS = 4096
 """Distinct mean rewards in the law of one agent's choice."""
 SCANNED = 96
 """Budgets at which a team's failure, which may rise and fall, is looked at before the root is refined."""
-FEWEST = 16
+FEWEST = 64
 """Groups to which smaller laws are padded."""
 LEAST = 1e-300
 LOUDEST = 1e75

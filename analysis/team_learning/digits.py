@@ -16,7 +16,7 @@ import xarray as xr
 from boundlab.analysis.datasets import describe
 from boundlab.analysis.team_learning.config import Config
 from boundlab.analysis.team_learning.digits_claims import CLAIMS as CLAIMS
-from boundlab.analysis.team_learning.digits_episodes import episodes
+from boundlab.analysis.team_learning.digits_episodes import SIZES, episodes
 from boundlab.experiment import Repeat
 from boundlab.models.digit_tasks import DigitTask, digit_risks, digit_task, incoming_carries
 from boundlab.theory.team_learning import regression_risk
@@ -32,7 +32,8 @@ RISK = "squared error of a label"
 
 def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Held-out risks against n, the theory's at measured variances, and both at its crossover."""
-    task = digit_task(max(DIMS))
+    whole_task = digit_task(max(SIZES))
+    task = whole_task._replace(inputs=whole_task.inputs[..., : max(DIMS)])
     variances = np.array([residual_variances(task, dim, COUPLINGS) for dim in DIMS])
     least = len(task.inputs) * max(DIMS) + 3
     agents = len(task.inputs)
@@ -113,7 +114,9 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
             "digits_known": ["all inputs", "own inputs"],
         },
     )
-    told = episodes(config.digits_pool, config.digits_trials, jax.random.fold_in(key, 1), repeat)
+    told = episodes(
+        whole_task, config.digits_pool, config.digits_trials, jax.random.fold_in(key, 1), repeat
+    )
     return describe(xr.merge([dataset, told]), RISK)
 
 

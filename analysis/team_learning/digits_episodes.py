@@ -13,18 +13,17 @@ import xarray as xr
 from boundlab.analysis.team_learning.advice import decide, known_task, laws_of
 from boundlab.experiment import Repeat
 from boundlab.models.digit_rewards import digit_rewards
-from boundlab.models.digit_tasks import digit_task
+from boundlab.models.digit_tasks import DigitTask
 
 SIZES = (4, 8, 16, 24)
 EXAMPLES = 40
 ACCURACY, FAILURE = 0.02, 0.1
-# Trajectories at which the learners are run: one and two of each joint action.
-BUDGETS = (64, 128)
+# Trajectories at which the learners are run: one, two and four of each joint action.
+BUDGETS = (64, 128, 256)
 
 
-def episodes(pool: int, trials: int, key: jax.Array, repeat: Repeat) -> xr.Dataset:
+def episodes(task: DigitTask, pool: int, trials: int, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """Failures of both learners on drawn episodes, the laws at the pool's mean and noise, the advice."""
-    task = digit_task(max(SIZES))
     dims = np.array(SIZES)
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> jax.Array:

@@ -23,7 +23,19 @@ def _dataset() -> xr.Dataset:
     }
     crossover = np.array([[np.inf, 100.0, 20.0], [np.inf, 150.0, 80.0]])
     variables["digits_crossover"] = (cells, crossover)
+    variables |= {
+        "digits_failed": (
+            ("digits_learner", "digits_budget", "digits_trial"),
+            rng.random((2, 3, 9)),
+        ),
+        "digits_failure": (("digits_learner", "digits_budget"), rng.random((2, 3))),
+        "digits_failure_alone": ("digits_budget", rng.random(3)),
+        "digits_needed": ("digits_learner", [322.0, 131.0]),
+        "digits_alignment": ((), 0.994),
+    }
     coords = {
+        "digits_learner": ["one agent", "team"],
+        "digits_budget": [64, 128, 256],
         "digits_dim": [8, 16],
         "digits_coupling": [0.0, 0.5, 1.0],
         "digits_samples": [70, 130, 250, 400],
@@ -34,7 +46,7 @@ def _dataset() -> xr.Dataset:
 def test_figure_holds_the_numbers() -> None:
     dataset = _dataset()
     figures = digits.draw(dataset)
-    assert list(figures) == ["F11-digits"]
+    assert list(figures) == ["F11-digits", "F11-episodes"]
     figure, caption = figures["F11-digits"]
     assert len(caption) > 80
     assert len(figure.axes) == 6
@@ -54,3 +66,18 @@ def test_figure_holds_the_numbers() -> None:
     assert all(axis.get_xlabel() for axis in figure.axes[3:])
     (legend,) = figure.legends
     assert len(legend.get_texts()) == 3
+
+
+def test_figure_of_episodes_holds_the_numbers() -> None:
+    dataset = _dataset()
+    figure, caption = digits.draw(dataset)["F11-episodes"]
+    assert "322 trajectories, the team 131" in caption
+    (axis,) = figure.axes
+    drawn = [np.asarray(line.get_ydata()) for line in axis.lines]
+    for learner in ("one agent", "team"):
+        part = dataset.sel(digits_learner=learner)
+        for values in (part["digits_failure"], part["digits_failed"].mean("digits_trial")):
+            assert any(np.array_equal(y, values) for y in drawn)
+    assert any(np.array_equal(y, dataset["digits_failure_alone"]) for y in drawn)
+    assert axis.get_xlabel()
+    assert axis.get_ylabel()

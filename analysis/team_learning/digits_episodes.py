@@ -3,7 +3,7 @@
 The rewards of a pool of shuffles are the population; its mean R and its noise σ are what `advise` is
 told. Both learners of the advice are then run on episodes drawn from the pool, and how often their choice
 is worse than the accuracy is held against the laws behind the advice. Episodes aren't Gaussian, and their
-noise isn't equal: it is larger where small models do badly, which one agent pays for.
+noise isn't equal: models that are too large are noisier, and one agent takes them for good more often.
 """
 
 import jax

@@ -226,12 +226,11 @@ def _on_policy(
     noise: Float[Array, ""],
     sizes: tuple[int, int, int, int],
 ) -> ChainLearners:
-    action_key, chance_key, signal_key = jax.random.split(key, 3)
+    draw_key, signal_key = jax.random.split(key)
     trials, count, stages, actions = sizes
-    shape = (trials, count, stages)
-    chosen = jax.random.randint(action_key, shape, 0, actions, dtype=jnp.int32)
-    chance = jnp.where(chosen == 0, chances[0], chances[1])
-    failed = jax.random.uniform(chance_key, shape, chances.dtype) >= chance
+    drawn = jax.random.uniform(draw_key, (trials, count, stages, 2), chances.dtype)
+    chosen = jnp.minimum((drawn[..., 0] * actions).astype(jnp.int32), actions - 1)
+    failed = drawn[..., 1] >= jnp.where(chosen == 0, chances[0], chances[1])
     # Failures before a stage, not at it.
     before = jnp.cumsum(failed, axis=2, dtype=jnp.int32) - failed.astype(jnp.int32)
     reached = before == 0

@@ -83,7 +83,8 @@ def simulate_best_response(
     if start == "random":
         first = jax.random.randint(start_key, shape, 0, pattern.num_actions, dtype=jnp.int32)
     else:
-        first = _own_best(start_key, pattern, payoffs, jnp.zeros_like(payoffs.gap), trials)
+        exact = payoffs._replace(own_noise_std=jnp.zeros_like(payoffs.gap))
+        first = _own_best(start_key, pattern, exact, jnp.ones_like(payoffs.gap), trials)
     return _respond(turn_key, first, payoffs, scale, pattern, rounds)
 
 
@@ -102,7 +103,7 @@ def simulate_two_phases(
     Args:
         key: one typed key.
         task: a ParityTask, OrderTask or NeedleTask; its floats may be traced.
-        own_samples_per_arm: m > 0, with the task's own noise. May be traced.
+        own_samples_per_arm: m ≥ 0, with the task's own noise; 0 leaves a uniform start. May be traced.
         team_samples_per_arm: m' > 0, with the task's outcome noise. May be traced.
         num_trials: ≥ 1 independent teams.
 
@@ -118,10 +119,12 @@ def simulate_two_phases(
     check_key("key", key)
     pattern, payoffs = halves(task)
     trials = check_integer("num_trials", num_trials, 1)
-    own = _scale("own_samples_per_arm", own_samples_per_arm, payoffs.own_noise_std)
+    check_number("own_samples_per_arm", own_samples_per_arm, 0)
+    check_shape("own_samples_per_arm", own_samples_per_arm, ())
+    count = jnp.asarray(own_samples_per_arm).astype(payoffs.gap.dtype)
     team = _scale("team_samples_per_arm", team_samples_per_arm, payoffs.outcome_noise_std)
     own_key, turn_key = jax.random.split(key)
-    first = _own_best(own_key, pattern, payoffs, own, trials)
+    first = _own_best(own_key, pattern, payoffs, count, trials)
     return _respond(turn_key, first, payoffs, team, pattern, 1)
 
 
@@ -183,11 +186,14 @@ def _scale(name: str, samples: Scalar, noise: Float[Array, ""]) -> Float[Array, 
 
 @partial(jax.jit, static_argnames=("pattern", "trials"))
 def _own_best(
-    key: jax.Array, pattern: Pattern, payoffs: Payoffs, scale: Float[Array, ""], trials: int
+    key: jax.Array, pattern: Pattern, payoffs: Payoffs, count: Float[Array, ""], trials: int
 ) -> Int[Array, "trials agents"]:
+    """Each agent's choice by `count` samples of its own reward per action; uniform by 0."""
     table = own_table(pattern, payoffs, pattern.num_actions)
     z = jax.random.normal(key, (trials, *table.shape), table.dtype)
-    return arm_winners(table[None, :, :] + scale * z, z)
+    scale = payoffs.own_noise_std / jnp.sqrt(jnp.where(count > 0.0, count, 1.0))
+    scores = table[None, :, :] + scale * z
+    return arm_winners(jnp.where(count > 0.0, scores, 0.0), z)
 
 
 @partial(jax.jit, static_argnames=("pattern", "rounds"))
@@ -232,9 +238,12 @@ def _information(
     most: int,
     evaluations: int,
 ) -> Float[Array, ""]:
-    explore_key, fresh_key, tie_key = jax.random.split(key, 3)
-    drawn = jax.random.randint(explore_key, (most, agents + 1), 0, actions, dtype=jnp.int32)
-    contexts, acted = drawn[:, :-1], drawn[:, -1]
+    draw_key, tie_key = jax.random.split(key)
+    drawn = jax.random.randint(
+        draw_key, (most + evaluations, agents + 1), 0, actions, dtype=jnp.int32
+    )
+    contexts, acted = drawn[:most, :-1], drawn[:most, -1]
+    fresh = drawn[most:, :-1]
     visible = agents if learner == "joint" else 1
     digits = actions ** jnp.arange(visible, dtype=jnp.int32)
 
@@ -247,6 +256,5 @@ def _information(
     sums = cells.at[place(contexts), acted].add(jnp.stack([used * paid, used], axis=1))
     means = sums[..., 0] / jnp.maximum(sums[..., 1], 1.0)
     policy = arm_winners(means, jax.random.uniform(tie_key, means.shape, means.dtype))
-    fresh = jax.random.randint(fresh_key, (evaluations, agents), 0, actions, dtype=jnp.int32)
     hits = (policy[place(fresh)] == fresh[:, 1]).astype(coupling.dtype)
     return coupling * (1.0 - jnp.mean(hits))

@@ -7,29 +7,17 @@ Rewards are the team's (outcome) unless they are called the agents' own.
 """
 
 import math
-from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
 from boundlab.precision import float64, is_traced
-from boundlab.theory.team_learning.trajectories import trajectories_needed
+from boundlab.theory.team_learning.selection import slippage_root
 from boundlab.typing import Count, Scalar
 
 STARTS = ("random", "own")
 LEARNERS = ("joint", "local")
-
-
-class _Agent(NamedTuple):
-    """One agent that compares its actions by a signal of its own, as a task."""
-
-    num_actions: int
-    gap: Any
-    own_noise_std: Any
-    num_agents: int = 1
-    coupling: float = 0.0
-    outcome_noise_std: float = 0.0
 
 
 @float64
@@ -119,9 +107,9 @@ def two_phase_samples(
     outcome = _scalar("outcome_noise_std", outcome_noise_std)
     check_number("failure_probability", failure_probability, 0, 1, low_open=True, high_open=True)
     each = -jnp.expm1(jnp.log1p(-_scalar("failure_probability", failure_probability) / 2) / agents)
-    first = trajectories_needed(_Agent(actions, delta, own), "own", 0.0, each)
-    response = _Agent(actions, jnp.maximum(lead, 0.0), outcome)
-    return first, agents * trajectories_needed(response, "own", 0.0, each)
+    root = slippage_root(actions, each)
+    first, response = _samples(root, own, delta), _samples(root, outcome, lead)
+    return actions * first, agents * actions * response
 
 
 @float64
@@ -196,6 +184,15 @@ def information_class_sizes(num_actions: Count, num_agents: Count) -> tuple[floa
     if agents * math.log10(actions) > 300:
         raise fail("num_agents", f"{agents} with {actions} actions", "A and K with A^K ≤ 1e300")
     return float(actions) ** agents * math.log(actions), actions * math.log(actions)
+
+
+def _samples(
+    root: Float[Array, ""], noise_std: Float[Array, ""], gap: Float[Array, ""]
+) -> Float[Array, ""]:
+    """(x*σ/Δ)² per arm; +inf without a gap unless a uniform choice does."""
+    some = gap > 0.0
+    count = (root * noise_std / jnp.where(some, gap, 1.0)) ** 2
+    return jnp.where(some, count, jnp.where(root > 0.0, jnp.inf, 0.0))
 
 
 def _sizes(num_actions: Count, num_agents: Count, *, fewest_agents: int = 1) -> tuple[int, int]:

@@ -1,0 +1,479 @@
+"""What dependence, order of moves and missing information cost a team, beside simulations of each.
+
+Chains: how early errors are amplified, and whether K² samples are needed. Sequential best response under
+parity, and its repair by a phase of own rewards. Agents that don't see what they must answer. Step
+rewards against an outcome on tokens.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from boundlab.analysis.datasets import describe
+from boundlab.analysis.team_learning.chain_claims import CLAIMS as CLAIMS
+from boundlab.analysis.team_learning.config import Config
+from boundlab.experiment import Repeat
+from boundlab.models import teams
+from boundlab.theory import team_learning as theory
+
+# Chains of random errors, and the profiles of one mean error whose returns are simulated.
+STAGES, CHAINS = 6, 400
+PROFILES = {
+    "early": (0.5, 1.0, 1.0, 1.0, 1.0),
+    "even": (0.9, 0.9, 0.9, 0.9, 0.9),
+    "late": (1.0, 1.0, 1.0, 1.0, 0.5),
+}
+ERRORS = (1e-9, 0.01, 0.1, 0.5, 1.0)
+# Minimax: accuracy and failure probability of the published comparison, and simulated sizes.
+EPSILON, DELTA = 0.02, 0.1
+SIZES = tuple(range(1, 13))
+SIMULATED = (3, 8)
+GAPS = np.geomspace(0.5 * EPSILON, 1.0, 40)
+# What rounding makes of a regret of 0.
+ROUNDING = 1e-9
+# Just above a threshold gap, beyond rounding.
+ABOVE = 1.0 + 1e-9
+# A chain explored on-policy, and stages trained apart on as many trajectories each.
+EXPLORED = teams.ChainTask(num_stages=5, gap=0.2, success=0.9)
+EXPLORERS = 100
+# Best response: teams (A, K), gap and coupling.
+TEAMS = ((4, 3), (2, 5))
+GAP, COUPLING = 0.6, 0.5
+PHASED_DELTA = 0.1
+# Contexts of two agents: actions for local policies, and for a joint learner with its trajectories.
+LOCAL = 4
+JOINT, JOINT_TRAJECTORIES, EVALUATIONS = 3, (10, 40), 16
+TOKENS = teams.TokenTask(num_steps=2, num_contexts=3, num_actions=4)
+TRAJECTORIES = (15, 25, 50)
+FINE = np.unique(np.geomspace(1, 1000, 60).round())
+
+
+def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
+    """Closed forms and simulations of chains, best response, contexts and tokens."""
+    chain_key, run_key = jax.random.split(key)
+    parts = [
+        _amplification(chain_key),
+        _minimax(),
+        _references(),
+        _curves(),
+        _simulated(config, run_key, repeat),
+    ]
+    dataset = xr.merge(parts)
+    return describe(dataset, "reward", **{n: "1" for n in map(str, dataset) if _is_ratio(n)})
+
+
+def _is_ratio(name: str) -> bool:
+    words = ("amplification", "failure", "error", "attrition", "ratio", "token", "stage")
+    return any(word in name for word in words)
+
+
+def _random_chains(key: jax.Array) -> np.ndarray:
+    """Errors (CHAINS, STAGES) of many sizes: spread over stages, or most of it in one."""
+    drawn = np.random.default_rng(np.asarray(jax.random.key_data(key))).random(
+        (CHAINS, 2, STAGES + 1)
+    )
+    size = 10.0 ** (-6.0 * drawn[:, 0, :1])
+    peak = 10.0 ** (-2.0 * (np.arange(STAGES) != (drawn[:, 0, 1:2] * STAGES).astype(int)))
+    shape = drawn[:, 1, :STAGES] * np.where(drawn[:, 1, -1:] < 0.6, peak, 1.0)
+    return size * shape / shape.max(axis=1, keepdims=True)
+
+
+def _amplification(key: jax.Array) -> xr.Dataset:
+    """Amplification of random, single and equal errors; the outcome's gap stage by stage."""
+    errors = _random_chains(key)
+    single = np.eye(STAGES) * 0.3
+    equal = np.array(ERRORS)[:, None] * np.ones(STAGES)
+    found = np.asarray(
+        jax.vmap(theory.chain_amplification)(1 - np.concatenate([errors, single, equal]))
+    )
+    stage = np.arange(1, STAGES + 1)
+    mean_stage = (errors * stage).sum(axis=1) / errors.sum(axis=1)
+    best = 1 - 0.1 * errors
+    terms = np.asarray(jax.vmap(theory.product_gap_terms)(1 - errors, best))
+    uniform = [float(theory.uniform_chain_amplification(STAGES, g)) for g in ERRORS]
+    case, place, size = "chain_case", "chain_place", "chain_equal"
+    return xr.Dataset(
+        {
+            "chain_amplification": (
+                case,
+                found[:CHAINS],
+                {"long_name": "loss of a chain / of independent stages, random errors"},
+            ),
+            "chain_amplification_least": ((), 1.0, {"long_name": "least amplification"}),
+            "chain_amplification_first_order": (
+                case,
+                STAGES + 1 - mean_stage,
+                {"long_name": "K + 1 - mean stage of the error"},
+            ),
+            "chain_amplification_even": (
+                (),
+                (STAGES + 1) / 2,
+                {"long_name": "amplification of small equal errors"},
+            ),
+            "chain_mean_stage": (case, mean_stage, {"long_name": "mean stage of the error"}),
+            "chain_amplification_single": (
+                place,
+                found[CHAINS : CHAINS + STAGES],
+                {"long_name": "amplification, all error in one stage"},
+            ),
+            "chain_amplification_single_theory": (
+                place,
+                STAGES + 1.0 - stage,
+                {"long_name": "stages from that one on"},
+            ),
+            "chain_amplification_equal": (
+                size,
+                found[CHAINS + STAGES :],
+                {"long_name": "amplification of equal errors"},
+            ),
+            "chain_amplification_equal_theory": (
+                size,
+                uniform,
+                {"long_name": "its closed form"},
+            ),
+            "chain_outcome_gap": (
+                case,
+                best.prod(axis=1) - (1 - errors).prod(axis=1),
+                {"long_name": "difference of the chances that all stages succeed"},
+            ),
+            "chain_outcome_terms": (
+                case,
+                terms.sum(axis=1),
+                {"long_name": "sum of what each stage takes off"},
+            ),
+            "chain_outcome_separate": (
+                case,
+                (0.9 * errors * best.prod(axis=1, keepdims=True) / best).sum(axis=1),
+                {"long_name": "sum of the stages' differences one at a time"},
+            ),
+        },
+        coords={case: np.arange(CHAINS), place: stage, size: list(ERRORS)},
+    )
+
+
+def _minimax() -> xr.Dataset:
+    """Exact samples of dependent and independent stages, union bounds, and failure at all gaps."""
+    kinds = ("dependent", "independent")
+    exact, union = (
+        {k: np.array([samples(n, EPSILON, DELTA, k) for n in SIZES]) for k in kinds}
+        for samples in (theory.staged_minimax_samples, theory.staged_union_samples)
+    )
+    agents, unit = np.array(SIZES), {"units": "samples per arm of one stage"}
+    at_gaps = {
+        kind: [
+            [
+                theory.staged_failure(n, EPSILON, gap, exact[kind][n - 1], "dependent")
+                for gap in GAPS
+            ]
+            for n in SIMULATED
+        ]
+        for kind in kinds
+    }
+    dim, team, gap = "chain_agents", "chain_team_size", "chain_gap"
+    return xr.Dataset(
+        {
+            **{
+                f"chain_samples_{kind}": (
+                    dim,
+                    exact[kind],
+                    {"long_name": f"samples of {kind} stages, exact", **unit},
+                )
+                for kind in kinds
+            },
+            **{
+                f"chain_union_{kind}": (
+                    dim,
+                    union[kind],
+                    {"long_name": f"samples of {kind} stages by a union bound", **unit},
+                )
+                for kind in kinds
+            },
+            "chain_ratio": (
+                dim,
+                exact["dependent"] / exact["independent"],
+                {"long_name": "samples, dependent / independent stages"},
+            ),
+            "chain_ratio_theory": (dim, ((agents + 1) / 2) ** 2, {"long_name": "((K+1)/2)^2"}),
+            "chain_ratio_square": (dim, agents**2.0, {"long_name": "K^2, the ratio of bounds"}),
+            "chain_failure_gaps": (
+                (team, gap),
+                at_gaps["dependent"],
+                {"long_name": "failure of a chain with its exact samples"},
+            ),
+            "chain_failure_gaps_independent": (
+                (team, gap),
+                at_gaps["independent"],
+                {"long_name": "failure of a chain with independent stages' samples"},
+            ),
+            "chain_failure_allowed": ((), DELTA, {"long_name": "failure allowed"}),
+        },
+        coords={dim: agents, team: list(SIMULATED), gap: (gap, GAPS, {"units": "reward"})},
+    )
+
+
+def _references() -> xr.Dataset:
+    """What the theory, and wrong theories, say of all that is simulated."""
+    returns = np.array([theory.chain_returns(p) for p in PROFILES.values()])
+    stage = np.arange(1, 6)
+    mean_success = EXPLORED.success - EXPLORED.gap / 2
+    reached = np.asarray(theory.attrition(np.full(5, mean_success)))
+    error = [
+        theory.staged_failure(1, EXPLORED.gap / 2, EXPLORED.gap, share * EXPLORERS / 2, "dependent")
+        for share in (1.0, *reached)
+    ]
+    sizes = {n: _worst(n) for n in SIMULATED}
+    single = [theory.staged_failure(1, EPSILON / 2, g, m, "dependent") for g, m in sizes.values()]
+    floors = np.array([float(theory.best_response_floor(*t, GAP, COUPLING)) for t in TEAMS])
+    agents = np.array([k for _, k in TEAMS])
+    count = np.array(JOINT_TRAJECTORIES)
+    joint = [float(theory.information_regret(n, JOINT, 2, COUPLING, "joint")) for n in count]
+    n = np.array(TRAJECTORIES)
+    process, outcome = _solved(n)
+    named = {
+        "return_theory": ("chain_profile", returns[:, 0], "expected return of the chain"),
+        "return_independent": ("chain_profile", returns[:, 1], "that of independent stages"),
+        "attrition_theory": ("chain_stage", reached, "product of mean successes before the stage"),
+        "attrition_linear": (
+            "chain_stage",
+            1 - (stage - 1) * (1 - mean_success),
+            "one minus the sum of mean failures before the stage",
+        ),
+        "error_theory": ("chain_stage", np.full(5, error[0]), "error of a stage trained apart"),
+        "error_thinned": ("chain_stage", error[1:], "error with the samples that attrition leaves"),
+        "failure_theory": ("chain_team_size", np.full(len(sizes), DELTA), "failure at the samples"),
+        "failure_any": (
+            "chain_team_size",
+            [1 - (1 - q) ** k for q, k in zip(single, SIMULATED, strict=True)],
+            "chance that any stage errs",
+        ),
+        "response_theory": ("chain_team", floors, "floor of best response from a random start"),
+        "response_own_floor": ("chain_team", COUPLING - GAP / agents, "floor of own rewards alone"),
+        "response_best": ("chain_team", COUPLING - GAP / agents, "best reward under parity"),
+        "response_start": ((), 0.0, "reward where own rewards lead"),
+        "phases_failure_allowed": ((), PHASED_DELTA, "failure allowed"),
+        "local_theory": (
+            (),
+            float(theory.information_floor(LOCAL, COUPLING)),
+            "floor of local policies",
+        ),
+        "local_pairs": ((), COUPLING * (1 - LOCAL**-2.0), "as if both contexts were to be guessed"),
+        "joint_theory": ("chain_explored", joint, "expected regret of a joint learner"),
+        "joint_pairs": (
+            "chain_explored",
+            COUPLING * (1 - 1 / JOINT) * (1 - JOINT**-2.0) ** count,
+            "as if one context were seen",
+        ),
+        "tokens_process_theory": ("chain_trajectories", process, "solved share, step rewards"),
+        "tokens_process_token": (
+            "chain_trajectories",
+            1 - (1 - 1 / int(TOKENS.num_actions)) ** n,
+            "as if tokens had no context",
+        ),
+        "tokens_outcome_theory": ("chain_trajectories", outcome, "solved share, outcome alone"),
+        "tokens_outcome_separate": (
+            "chain_trajectories",
+            process ** int(TOKENS.num_steps),
+            "as if steps were solved one by one",
+        ),
+    }
+    return xr.Dataset(
+        {f"chain_{k}": (dims, v, {"long_name": words}) for k, (dims, v, words) in named.items()},
+        coords={
+            "chain_profile": list(PROFILES),
+            "chain_stage": stage,
+            "chain_team": [f"A={a}, K={k}" for a, k in TEAMS],
+            "chain_explored": count,
+            "chain_trajectories": n,
+        },
+    )
+
+
+def _solved(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solved shares of the token task at these numbers of trajectories, by step rewards and outcome."""
+    sizes = (int(TOKENS.num_steps), int(TOKENS.num_contexts), int(TOKENS.num_actions))
+    process, outcome = (
+        np.asarray(jax.vmap(lambda n, r=r: theory.solved_fraction(n, *sizes, r))(count))
+        for r in ("process", "outcome")
+    )
+    return process, outcome
+
+
+def _curves() -> xr.Dataset:
+    """Solved shares on a fine grid, for the figure."""
+    process, outcome = _solved(FINE)
+    words = "solved share of contexts by "
+    return xr.Dataset(
+        {
+            "chain_tokens_curve_process": (
+                "chain_fine",
+                process,
+                {"long_name": words + "step rewards"},
+            ),
+            "chain_tokens_curve_outcome": (
+                "chain_fine",
+                outcome,
+                {"long_name": words + "the outcome"},
+            ),
+        },
+        coords={"chain_fine": ("chain_fine", FINE, {"units": "trajectories"})},
+    )
+
+
+def _worst(agents: int) -> tuple[float, float]:
+    """The gap just above the worst threshold, and the samples that it takes."""
+    arguments = (agents, EPSILON, DELTA, "dependent")
+    return theory.staged_worst_gap(*arguments) * ABOVE, theory.staged_minimax_samples(*arguments)
+
+
+def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
+    """All simulations, in one program; each is the mean of a run's teams or trajectories."""
+    trials, few = config.chain_trials, max(config.chain_trials // 8, 1)
+    worst = {n: _worst(n) for n in SIMULATED}
+    searches = {sizes: _searches(*sizes) for sizes in TEAMS}
+
+    def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+        keys = jax.random.split(key, 8)
+        returns = jax.vmap(lambda p: teams.simulate_chain(keys[0], p, trials).dependent)(
+            jnp.asarray(list(PROFILES.values()))
+        )
+        explored = teams.simulate_on_policy(keys[2], EXPLORED, EXPLORERS, few)
+        apart = teams.simulate_staged(keys[3], EXPLORED, EXPLORERS / 2, trials)
+        failures = [_failure(keys[1], n, *worst[n], 2 * trials) for n in SIMULATED]
+        regrets = jnp.stack([_regrets(keys[4], *t, searches[t], trials) for t in TEAMS])
+        wrong = jnp.mean((regrets > ROUNDING).astype(jnp.float64), axis=2)
+        local = teams.simulate_information(keys[5], LOCAL, 2, COUPLING, "local", 50, trials)
+        joint = jax.vmap(_joint, in_axes=(0, None))(
+            jax.random.split(keys[6], few), jnp.asarray(JOINT_TRAJECTORIES)
+        )
+        solved = jax.vmap(_tokens, in_axes=(0, None))(
+            jax.random.split(keys[7], few), jnp.asarray(TRAJECTORIES)
+        )
+        return {
+            "return": jnp.mean(returns, axis=1),
+            "failure": jnp.stack(failures),
+            "response": jnp.mean(regrets[:, 0], axis=1),
+            "response_own": regrets[:, 1, 0],
+            "phases_failure": wrong[:, 2],
+            "phases_failure_thin": wrong[:, 3],
+            "local": local,
+            "attrition": jnp.mean(explored.reached.astype(jnp.float64), axis=0) / EXPLORERS,
+            "error_on_policy": jnp.mean(explored.errors.astype(jnp.float64), axis=0),
+            "error": jnp.mean(apart.astype(jnp.float64), axis=0),
+            "joint": jnp.mean(joint, axis=0),
+            "tokens_process": jnp.mean(solved.process, axis=(0, 2)),
+            "tokens_outcome": jnp.mean(solved.outcome, axis=0),
+        }
+
+    found = repeat("chain-runs", one, {}, jax.random.split(key, config.chain_seeds))
+    described = {
+        "return": ("chain_profile", "return of the chain"),
+        "failure": ("chain_team_size", "failures of a chain at its worst gap"),
+        "response": ("chain_team", "regret of best response from a random start"),
+        "phases_failure": ("chain_team", "failures after both phases"),
+        "phases_failure_thin": ("chain_team", "failures, team phase without the factor K^2"),
+        "attrition": ("chain_stage", "share of trajectories that reach the stage"),
+        "error_on_policy": ("chain_stage", "errors of stages that learn on-policy"),
+        "error": ("chain_stage", "errors of stages trained apart"),
+        "joint": ("chain_explored", "regret of a joint learner"),
+        "tokens_process": ("chain_trajectories", "solved share, step rewards"),
+        "tokens_outcome": ("chain_trajectories", "solved share, outcome alone"),
+    }
+    drawn = {
+        f"chain_{name}": (("chain_seed", dim), found[name].values, {"long_name": words})
+        for name, (dim, words) in described.items()
+    }
+    best = np.array([COUPLING - GAP / agents for _, agents in TEAMS])
+    return xr.Dataset(
+        drawn
+        | {
+            "chain_local": (
+                "chain_seed",
+                found["local"].values,
+                {"long_name": "regret of local policies"},
+            ),
+            # Exact responses from fixed actions: alike in all runs.
+            "chain_response_own": (
+                "chain_team",
+                best - found["response_own"].values[0],
+                {"long_name": "reward of best response from agents' own best actions"},
+            ),
+            "chain_phases_cost": (
+                ("chain_team", "chain_phase"),
+                [list(searches[sizes].cost) for sizes in TEAMS],
+                {"long_name": "trajectories of each phase", "units": "trajectories"},
+            ),
+        },
+        coords={"chain_phase": ["own rewards", "team's reward"]},
+    )
+
+
+def _failure(key: jax.Array, stages: int, gap: float, samples: float, trials: int) -> jax.Array:
+    """Share of teams whose chain loses more than EPSILON."""
+    task = teams.ChainTask(stages, gap)
+    lost, _ = teams.chain_losses(task, teams.simulate_staged(key, task, samples, trials))
+    return jnp.mean((lost > EPSILON).astype(jnp.float64))
+
+
+class _Search(NamedTuple):
+    """One way to search, a row each, of one size of team; what two phases cost."""
+
+    coupling: np.ndarray
+    own_noise: np.ndarray
+    own_samples: np.ndarray
+    outcome_noise: np.ndarray
+    team_samples: np.ndarray
+    cost: tuple[float, float]
+
+
+def _searches(actions: int, agents: int) -> _Search:
+    """Exact responses from a random start and from ā; two phases, and those with a K²-th of the second.
+
+    The phases are for λ = 2Δ/K, where own rewards and responses have gaps Δ and Δ/K.
+    """
+    even, noise = 2 * GAP / agents, agents**-0.5
+    cost = theory.two_phase_samples(actions, agents, GAP, even, 1.0, noise, PHASED_DELTA)
+    own, team = float(cost[0]) / actions, float(cost[1]) / (actions * agents)
+    rows = (
+        (COUPLING, 1.0, 0.0, 0.0, 1.0),
+        (COUPLING, 0.0, 1.0, 0.0, 1.0),
+        (even, 1.0, own, noise, team),
+        (even, 1.0, own, noise, team / agents**2),
+    )
+    return _Search(*np.array(rows).T, (float(cost[0]), float(cost[1])))
+
+
+def _regrets(key: jax.Array, actions: int, agents: int, search: _Search, trials: int) -> jax.Array:
+    """Regrets (rows, trials); rows share their draws, and one program."""
+
+    def row(*numbers: jax.Array) -> jax.Array:
+        coupling, own_noise, own_samples, outcome_noise, team_samples = numbers
+        task = teams.ParityTask(actions, agents, GAP, coupling, own_noise, outcome_noise)
+        return teams.simulate_two_phases(key, task, own_samples, team_samples, trials).regret
+
+    return jax.vmap(row)(*(jnp.asarray(column) for column in search[:-1]))
+
+
+def _joint(key: jax.Array, counts: jax.Array) -> jax.Array:
+    def at(count: jax.Array) -> jax.Array:
+        return teams.simulate_information(
+            key,
+            JOINT,
+            2,
+            COUPLING,
+            "joint",
+            count,
+            EVALUATIONS,
+            max_trajectories=max(JOINT_TRAJECTORIES),
+        )
+
+    return jax.vmap(at)(counts)
+
+
+def _tokens(key: jax.Array, counts: jax.Array) -> teams.Solved:
+    def at(count: jax.Array) -> teams.Solved:
+        return teams.explore_tokens(key, TOKENS, count, max_trajectories=max(TRAJECTORIES))
+
+    return jax.vmap(at)(counts)

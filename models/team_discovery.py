@@ -1,6 +1,6 @@
 """Exploration without noise: when uniform play first shows one agent, or each of a team, its best action.
 
-Symbols: K agents of A actions, of which action 0 is the best; each trajectory plays a uniform joint action.
+Symbols: K agents of A actions, of which action 0 is best; each trajectory plays a uniform joint action.
 """
 
 import functools

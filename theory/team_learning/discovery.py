@@ -84,10 +84,10 @@ def discovery_failure(
         num_samples = float(num_samples)  # it may pass every integer type
     check_number("num_samples", num_samples, 0)
     n = jnp.asarray(num_samples).astype(jnp.float64)
-    joint, single = _log_miss(n, actions**agents), _log_miss(n, actions)
-    whole = single >= 0.0
-    each = jnp.log1p(-jnp.exp(jnp.where(whole, -1.0, single)))
-    return jnp.exp(joint), jnp.where(whole, 1.0, -jnp.expm1(agents * each))
+    rates = [
+        -math.log1p(-1 / arms) if arms > 1 else math.inf for arms in (actions**agents, actions)
+    ]
+    return _missed(n, *(jnp.asarray(number, jnp.float64) for number in (*rates, float(agents))))
 
 
 @float64
@@ -173,11 +173,21 @@ def _draw(law: Float[Array, " seen"]) -> Float[Array, " seen"]:
     return seen * law + jnp.concatenate([jnp.zeros_like(fresh[:1]), fresh[:-1]])
 
 
-def _log_miss(n: Float[Array, "*budgets"], arms: int) -> Float[Array, "*budgets"]:
-    """Log (1 − 1/M)^n."""
-    if arms == 1:
-        return jnp.where(n > 0.0, -jnp.inf, 0.0)
-    return n * math.log1p(-1 / arms)
+@jax.jit
+def _missed(
+    n: Float[Array, "*budgets"],
+    joint: Float[Array, ""],
+    single: Float[Array, ""],
+    agents: Float[Array, ""],
+) -> tuple[Float[Array, "*budgets"], Float[Array, "*budgets"]]:
+    """Failures of both, which miss the best of their arms with chance e^{−rate} in a trajectory."""
+    none = n <= 0.0
+    played = jnp.where(none, 1.0, n)
+    each = jnp.log1p(-jnp.exp(-played * single))
+    return (
+        jnp.where(none, 1.0, jnp.exp(-played * joint)),
+        jnp.where(none, 1.0, -jnp.expm1(agents * each)),
+    )
 
 
 def _sizes(num_actions: Count, num_agents: Count) -> tuple[int, int]:

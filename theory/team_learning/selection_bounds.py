@@ -6,6 +6,7 @@ failure probability, x* its root at δ, so that x*² = mΔ²/σ² is the exact n
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
@@ -44,13 +45,9 @@ def slippage_bounds(num_arms: Numbers, x: Numbers) -> SlippageBounds:
     Source: derived (Slepian's inequality above, conditioning below), docs/team_learning.md#selection.
 
     """
-    others, at = _others_and("x", num_arms, x)
+    arms, at = _arms_and("x", num_arms, x)
     check_number("x", x, 0, 1e150)
-    return SlippageBounds(
-        -0.5 * jnp.expm1(others * log_ndtr(at)),
-        -jnp.expm1(others * log_ndtr(at / jnp.sqrt(2.0))),
-        0.5 * others * jnp.exp(-0.25 * at**2),
-    )
+    return _slippage(arms, at)
 
 
 @float64
@@ -71,10 +68,8 @@ def fano_lower(num_arms: Numbers, failure_probability: Numbers) -> Float[Array, 
     docs/team_learning.md#selection.
 
     """
-    others, delta = _others_and("failure_probability", num_arms, failure_probability)
     _check_probability(failure_probability)
-    bound = 2.0 * ((1.0 - delta) * jnp.log1p(others) - jnp.log(2.0))
-    return jnp.maximum(bound, 0.0)
+    return _fano(*_arms_and("failure_probability", num_arms, failure_probability))
 
 
 @float64
@@ -94,11 +89,8 @@ def union_upper(num_arms: Numbers, failure_probability: Numbers) -> Float[Array,
     Source: derived, docs/team_learning.md#selection.
 
     """
-    others, delta = _others_and("failure_probability", num_arms, failure_probability)
     _check_probability(failure_probability)
-    some = others > 0.0
-    log_ratio = jnp.log(jnp.where(some, others, 1.0)) - jnp.log(2.0 * delta)
-    return jnp.where(some, jnp.maximum(4.0 * log_ratio, 0.0), 0.0)
+    return _union(*_arms_and("failure_probability", num_arms, failure_probability))
 
 
 @float64
@@ -129,20 +121,52 @@ def pac_lower_bound(
     constant derived, docs/team_learning.md#lower-bounds.
 
     """
-    others, delta = _others_and("failure_probability", num_arms, failure_probability)
+    arms, delta = _arms_and("failure_probability", num_arms, failure_probability)
     _check_probability(failure_probability)
     for name, number in (("noise_std", noise_std), ("accuracy", accuracy)):
         check_shape(name, number, ())
         check_number(name, number, 0, low_open=name == "accuracy")
     noise, level = (jnp.asarray(n).astype(jnp.float64) for n in (noise_std, accuracy))
+    return _any_algorithm(arms, delta, noise / level)
+
+
+@jax.jit
+def _slippage(arms: Float[Array, "..."], x: Float[Array, "..."]) -> SlippageBounds:
+    others, at = jnp.broadcast_arrays(arms - 1.0, x)
+    return SlippageBounds(
+        -0.5 * jnp.expm1(others * log_ndtr(at)),
+        -jnp.expm1(others * log_ndtr(at / jnp.sqrt(2.0))),
+        0.5 * others * jnp.exp(-0.25 * at**2),
+    )
+
+
+@jax.jit
+def _fano(arms: Float[Array, "..."], delta: Float[Array, "..."]) -> Float[Array, "..."]:
+    arms, delta = jnp.broadcast_arrays(arms, delta)
+    return jnp.maximum(2.0 * ((1.0 - delta) * jnp.log(arms) - jnp.log(2.0)), 0.0)
+
+
+@jax.jit
+def _union(arms: Float[Array, "..."], delta: Float[Array, "..."]) -> Float[Array, "..."]:
+    others, delta = jnp.broadcast_arrays(arms - 1.0, delta)
+    some = others > 0.0
+    log_ratio = jnp.log(jnp.where(some, others, 1.0)) - jnp.log(2.0 * delta)
+    return jnp.where(some, jnp.maximum(4.0 * log_ratio, 0.0), 0.0)
+
+
+@jax.jit
+def _any_algorithm(
+    arms: Float[Array, "..."], delta: Float[Array, "..."], ratio: Float[Array, ""]
+) -> Float[Array, "..."]:
+    others, delta = jnp.broadcast_arrays(arms - 1.0, delta)
     divergence = (1.0 - 2.0 * delta) * (jnp.log1p(-delta) - jnp.log(delta))
-    return jnp.where(delta < 0.5, others * 0.5 * (noise / level) ** 2 * divergence, 0.0)
+    return jnp.where(delta < 0.5, others * 0.5 * ratio**2 * divergence, 0.0)
 
 
-def _others_and(
+def _arms_and(
     name: str, num_arms: Any, other: Any
-) -> tuple[Float[Array, "*m"], Float[Array, "*n"]]:
-    """M − 1 and the other argument, as arrays that broadcast."""
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """M ≥ 1 and the other argument, as arrays that broadcast."""
     whole = isinstance(num_arms, int) and not isinstance(num_arms, bool)
     if whole and abs(num_arms) > 10**300:
         raise fail("num_arms", "an integer beyond 1e300", "at most 1e300")
@@ -153,9 +177,7 @@ def _others_and(
         np.broadcast_shapes(np.shape(arms), np.shape(other))
     except ValueError as error:
         raise fail(name, f"shape {np.shape(other)}", f"one that fits {np.shape(arms)}") from error
-    pair = (jnp.asarray(one).astype(jnp.float64) for one in (arms, other))
-    first, second = jnp.broadcast_arrays(*pair)
-    return first - 1.0, second
+    return jnp.asarray(arms).astype(jnp.float64), jnp.asarray(other).astype(jnp.float64)
 
 
 def _check_probability(value: Any) -> None:

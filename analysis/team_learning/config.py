@@ -18,9 +18,9 @@ class Config:
 
     bounds_seeds: int = 128
     """Runs behind the rates of failure at exact sizes and bounds."""
-    bounds_trials: int = 384
+    bounds_trials: int = 512
     """Trials of each of these runs, under full information."""
-    bounds_discovery_trials: int = 64
+    bounds_discovery_trials: int = 192
     """Trials of each, in discovery without noise."""
 
     chain_seeds: int = 256
@@ -37,7 +37,7 @@ class Config:
     coupling_raw_trials: int = 16
     """Trials of a key in which trajectories are played one by one; 4 times as many for one case."""
 
-    digits_samples: tuple[int, ...] = (70, 90, 130, 190, 280, 400)
+    digits_samples: tuple[int, ...] = (80, 100, 140, 200, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
     digits_seeds: int = 256
     """Shuffles of the digits into training and held-out images."""
@@ -77,7 +77,7 @@ PRESETS = {
         bandit_raw_trials=128,
         gradients_seeds=128,
         gradients_draws=1024,
-        digits_samples=(70, 130, 400),
+        digits_samples=(80, 140, 400),
         digits_seeds=64,
         digits_trials=2048,
         regression_seeds=128,
@@ -100,7 +100,7 @@ PRESETS = {
         bandit_raw_trials=1024,
         gradients_tensors=96,
         gradients_seeds=2048,
-        digits_samples=(60, 75, 90, 110, 130, 160, 190, 230, 280, 340, 400),
+        digits_samples=(60, 70, 80, 100, 120, 140, 170, 200, 240, 280, 340, 400),
         digits_seeds=2048,
         regression_seeds=8192,
         regression_pac_seeds=1024,

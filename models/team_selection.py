@@ -53,6 +53,19 @@ def group_winners(
     return winner
 
 
+def stored_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:
+    """Independent N(0, 1) numbers that several passes may read.
+
+    Drawn in two halves by a loop: what a loop returns is in memory, while numbers drawn in the open are
+    drawn anew in every pass over them, which costs more than all else on CPU.
+    """
+    half = -(-shape[0] // 2)
+    halves = jax.lax.map(
+        lambda one: jax.random.normal(one, (half, *shape[1:]), dtype), jax.random.split(key, 2)
+    )
+    return halves.reshape(-1, *shape[1:])[: shape[0]]
+
+
 def arm_winners(
     scores: Float[Array, "*rows arms"], tie_break: Float[Array, "*rows arms"]
 ) -> Int[Array, "*rows"]:

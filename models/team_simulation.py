@@ -23,7 +23,12 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape, fail
-from boundlab.models.team_selection import arm_winners, group_maxima, group_winners
+from boundlab.models.team_selection import (
+    arm_winners,
+    group_maxima,
+    group_winners,
+    stored_normal,
+)
 from boundlab.models.team_tasks import (
     NeedleTask,
     Pattern,
@@ -221,7 +226,7 @@ def _drawn(
         if grouped:
             winners = group_winners(values, counts, group_maxima(first, counts, size), scale)
         else:
-            z = jax.random.normal(first, (size, *values.shape), values.dtype)
+            z = stored_normal(first, (size, *values.shape), values.dtype)
             winners = arm_winners(values[None] + scale * z, z).T
         if joint:
             return regret_of(pattern, payoffs, values[0][winners[0]])
@@ -354,7 +359,7 @@ def _full_information(
     shape = (actions,) * agents
 
     def block(one: jax.Array, size: int) -> FullInformation:
-        z = jax.random.normal(one, (size, *own.shape), own.dtype)
+        z = stored_normal(one, (size, *own.shape), own.dtype)
         scores = own[None] + scale * z
 
         def summed(parts: Float[Array, "size agents actions"]) -> Float[Array, "size arms"]:

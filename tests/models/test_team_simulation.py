@@ -143,9 +143,7 @@ def test_joint_actions_beyond_memory() -> None:
     check_mean(found, miss)
 
 
-@pytest.mark.parametrize(
-    ("learner", "method"), [("own", "sufficient"), ("own", "grouped"), ("shared", "raw")]
-)
+@pytest.mark.parametrize(("learner", "method"), [("own", "grouped"), ("shared", "raw")])
 def test_ties_are_broken_uniformly(learner: str, method: str) -> None:
     """Without gap and noise nothing tells an agent's actions apart; parity then is a coin."""
     task = teams.ParityTask(2, 2, 0.0, 1.0, 0.0, 0.0)

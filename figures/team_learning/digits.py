@@ -79,7 +79,8 @@ def _episodes(dataset: xr.Dataset) -> tuple[Any, str]:
         "than the accuracy, ±2 standard errors; lines: the laws behind the advice, told the mean rewards "
         "and one noise for all. One agent fails more often than its line, as models that are too large "
         "are noisier, too; a team's means average that out. Dotted: a team's line without the variance "
-        f"that teammates add. By the advice one agent needs {needed[0]:.0f} trajectories, the team {needed[1]:.0f}; "
+        "that teammates add. By the advice one agent needs "
+        f"{needed[0]:.0f} trajectories, the team {needed[1]:.0f}; "
         f"alignment {float(dataset['digits_alignment']):.3f}."
     )
     return figure, caption

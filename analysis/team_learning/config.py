@@ -34,8 +34,8 @@ class Config:
     """Keys of the simulated regrets."""
     coupling_trials: int = 512
     """Trials of a key, joint and own learners."""
-    coupling_raw_trials: int = 16
-    """Trials of a key in which trajectories are played one by one; 4 times as many for one case."""
+    coupling_raw_trials: int = 64
+    """Trials of a key in which trajectories are played one by one."""
 
     digits_samples: tuple[int, ...] = (80, 100, 140, 200, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
@@ -66,7 +66,7 @@ PRESETS = {
         coupling_weights=33,
         coupling_seeds=64,
         coupling_trials=128,
-        coupling_raw_trials=12,
+        coupling_raw_trials=48,
         chain_seeds=128,
         chain_trials=256,
         bounds_seeds=64,

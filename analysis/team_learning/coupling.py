@@ -18,10 +18,10 @@ from boundlab.models import teams
 from boundlab.theory import team_learning as theory
 
 ACTIONS, AGENTS, GAP, ORDER = 4, 3, 0.6, 2
-LEARNERS = ("joint", "own", "shared", "orthogonal")
+LEARNERS = ("joint", "own", "shared")
+KINDS = ("parity", "order", "needle")
 BUDGETS = np.round(np.geomspace(64.0, 65536.0, 41), 6)
 SIMULATED_BUDGETS = np.array([64.0, 256.0, 1024.0])
-SHARED_BUDGETS = (64, 256)
 SIMULATED_WEIGHTS = np.array([0.0, 0.1, 0.2, 0.25, 0.35, 0.45, 0.6])
 # Couplings with a crossover above A^K, and how far from it, as a factor, learners are compared.
 CROSSING_WEIGHTS = np.array([0.25, 0.35])
@@ -31,7 +31,7 @@ STRENGTHS = np.round(np.linspace(0.01, 1.11, 45), 10)
 ORDER_WEIGHTS = STRENGTHS[[8, 12, 20, 24, 28, 36, 40]]
 PROGRAMMED = STRENGTHS[[8, 24, 40]]
 # Noise at which learners make no errors any more with as many trajectories as joint actions.
-QUIET, QUIET_BUDGET = 0.01, 64
+QUIET, FIRST_BUDGET = 0.01, 64
 # Outcome noise at which the exploration of teammates is most of a shared reward's noise.
 JUDGE = 0.3
 # Regrets of the joint learner below the first, and of own rewards less than the second above their
@@ -45,7 +45,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     weights = np.round(np.linspace(0.0, 0.8, config.coupling_weights), 10)
     exact = _regrets(weights)
     simulated = _simulated(config, exact, key, repeat)
-    parts = [exact, simulated, _expected(exact), _alignments(), _programs()]
+    parts = [exact, simulated, _expected(exact), _alignments()]
     return describe(xr.merge(parts), "reward")
 
 
@@ -53,12 +53,21 @@ def _task(weight: jax.Array | float, outcome: float | None = None) -> teams.Pari
     return teams.ParityTask(ACTIONS, AGENTS, GAP, weight, 1.0, outcome)
 
 
+def _curves(weights: np.ndarray, learner: str, outcome: float) -> np.ndarray:
+    """Exact regret (weights, budgets). All numbers are batched alike: one program serves all teams."""
+    batch = [np.full(len(weights), number) for number in (GAP, 1.0, outcome)]
+    curves = jax.vmap(
+        lambda w, gap, own, other: theory.team_regret(
+            BUDGETS, teams.ParityTask(ACTIONS, AGENTS, gap, w, own, other), learner
+        )
+    )(weights, *batch)
+    return np.asarray(curves)
+
+
 def _regrets(weights: np.ndarray) -> xr.Dataset:
-    """Exact regrets of four learners over coupling and budget, floors, and the budget crossover."""
-    curves = [
-        jax.vmap(lambda w, name=name: theory.team_regret(BUDGETS, _task(w), name))(weights)
-        for name in LEARNERS
-    ]
+    """Exact regrets of the learners over coupling and budget, and the budget crossover."""
+    curves = [_curves(weights, learner, AGENTS**-0.5) for learner in LEARNERS]
+    judged = [_curves(weights, learner, JUDGE)[:, 0] for learner in ("shared", "orthogonal")]
     crossing = jax.jit(
         lambda ws: jax.lax.map(lambda w: theory.budget_crossover(_task(w), "own"), ws)
     )(jnp.asarray(weights))
@@ -67,7 +76,7 @@ def _regrets(weights: np.ndarray) -> xr.Dataset:
         {
             "coupling_regret_theory": (
                 dims,
-                np.stack([np.asarray(curve) for curve in curves]),
+                np.stack(curves),
                 {"long_name": "exact expected regret"},
             ),
             "coupling_crossover": (
@@ -77,6 +86,16 @@ def _regrets(weights: np.ndarray) -> xr.Dataset:
                     "long_name": "budget crossover of joint and own learners",
                     "units": "trajectories",
                 },
+            ),
+            "coupling_judged_theory": (
+                "coupling_weight",
+                judged[0],
+                {"long_name": "exact regret, shared reward of a better judge, 64 trajectories"},
+            ),
+            "coupling_judged_alone": (
+                "coupling_weight",
+                judged[1],
+                {"long_name": "the same without the teammates' variance"},
             ),
         },
         coords={
@@ -116,20 +135,7 @@ def _expected(exact: xr.Dataset) -> xr.Dataset:
     for name, (values, words) in cases.items():
         renamed = values.transpose("coupling_weight", "coupling_budget").rename(names)
         variables[f"coupling_expected_{name}"] = renamed.assign_attrs(long_name=words)
-    judged = {
-        "judged": ("shared", "expected regret, shared reward of a better judge"),
-        "judged_alone": ("orthogonal", "the same without the teammates' variance"),
-    }
-    for name, (learner, words) in judged.items():
-        expected = jax.vmap(
-            lambda w, learner=learner: theory.team_regret(QUIET_BUDGET, _task(w, JUDGE), learner)
-        )(CROSSING_WEIGHTS)
-        variables[f"coupling_expected_{name}"] = (
-            "coupling_crossing_weight",
-            np.asarray(expected),
-            {"long_name": words},
-        )
-    return xr.Dataset(variables, coords={"coupling_crossing_weight": CROSSING_WEIGHTS})
+    return xr.Dataset(variables)
 
 
 def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat) -> xr.Dataset:
@@ -142,37 +148,32 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
         case = params["case"]
-        task = _task(jnp.asarray(SIMULATED_WEIGHTS)[case])
-        keys = [jax.random.fold_in(key, i) for i in range(6)]
+        weight = jnp.asarray(SIMULATED_WEIGHTS)[case]
+        task = _task(weight)
+        keys = [jax.random.fold_in(key, i) for i in range(4)]
 
         def mean_regret(learner: str, method: str, key: jax.Array) -> jax.Array:
             return jax.vmap(
                 lambda n: jnp.mean(teams.simulate_regret(key, task, learner, n, plays, method))
             )(jnp.asarray(budgets)[case])
 
-        shared = [
-            jnp.mean(
-                teams.simulate_regret(jax.random.fold_in(keys[2], n), task, "shared", n, raw, "raw")
+        # By the default outcome and by a better judge's.
+        shared = jax.vmap(
+            lambda noise: jnp.mean(
+                teams.simulate_regret(
+                    keys[2], _task(weight, noise), "shared", FIRST_BUDGET, raw, "raw"
+                )
             )
-            for n in SHARED_BUDGETS
-        ]
-        judged = _task(jnp.asarray(SIMULATED_WEIGHTS)[case], JUDGE)
-        better = teams.simulate_regret(keys[5], judged, "shared", QUIET_BUDGET, 4 * raw, "raw")
-        weight = jnp.asarray(ORDER_WEIGHTS)[case]
-        quiet = teams.OrderTask(ACTIONS, AGENTS, GAP, weight, ORDER, QUIET)
-        floors = [
-            jnp.mean(teams.simulate_regret(key, quiet, learner, QUIET_BUDGET, raw, method))
-            for key, learner, method in (
-                (keys[3], "own", "sufficient"),
-                (keys[4], "orthogonal", "raw"),
-            )
-        ]
+        )(jnp.asarray([AGENTS**-0.5, JUDGE], jnp.float64))
+        strength = jnp.asarray(ORDER_WEIGHTS)[case]
+        quiet = teams.OrderTask(ACTIONS, AGENTS, GAP, strength, ORDER, QUIET)
+        floors = teams.simulate_regret(keys[3], quiet, "orthogonal", FIRST_BUDGET, raw, "raw")
         return {
             "joint": mean_regret("joint", "grouped", keys[0]),
             "own": mean_regret("own", "sufficient", keys[1]),
-            "shared": jnp.stack(shared),
-            "judged": jnp.mean(better),
-            "order": jnp.stack(floors),
+            "shared": shared[0],
+            "judged": shared[1],
+            "order": jnp.mean(floors),
         }
 
     keys = jax.random.split(key, config.coupling_seeds)
@@ -195,17 +196,17 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
             {"long_name": f"simulated regret beside the crossover, {words}"},
         )
     variables["coupling_regret_shared"] = (
-        (*cells[:2], "coupling_shared_budget"),
+        cells[:2],
         found["shared"].values,
-        {"long_name": "simulated regret, shared reward"},
+        {"long_name": "simulated regret, shared reward, 64 trajectories"},
     )
     variables["coupling_judged"] = (
-        ("coupling_crossing_weight", "coupling_seed"),
-        found["judged"].values[crossed],
+        cells[:2],
+        found["judged"].values,
         {"long_name": "simulated regret, shared reward of a better judge"},
     )
     variables["coupling_order_regret"] = (
-        ("coupling_order_simulated", "coupling_seed", "coupling_signal"),
+        ("coupling_order_simulated", "coupling_seed"),
         found["order"].values,
         {"long_name": "simulated regret of learners without errors, order-q coupling"},
     )
@@ -214,136 +215,144 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
         coords={
             "coupling_simulated_weight": SIMULATED_WEIGHTS,
             "coupling_simulated_budget": SIMULATED_BUDGETS,
-            "coupling_shared_budget": np.array(SHARED_BUDGETS, dtype=float),
             "coupling_crossing_weight": CROSSING_WEIGHTS,
             "coupling_side": ["below", "above"],
             "coupling_order_simulated": ORDER_WEIGHTS,
-            "coupling_signal": ["own", "shared"],
         },
     )
 
 
 def _alignments() -> xr.Dataset:
-    """Floors and variance shares of whole reward tensors against closed forms, over the coupling."""
+    """Floors, variance shares and sup-distances of whole reward tensors against closed forms."""
     own = teams.own_rewards(_task(0.0))
 
-    def both(weight: jax.Array) -> dict[str, jax.Array]:
-        tasks = {
-            "parity": _task(weight),
-            "order": teams.OrderTask(ACTIONS, AGENTS, GAP, weight, ORDER),
-        }
-        forms = {
+    def tensors(weight: jax.Array) -> dict[str, jax.Array]:
+        order = teams.OrderTask(ACTIONS, AGENTS, GAP, weight, ORDER)
+        needle = teams.NeedleTask(ACTIONS, AGENTS, weight)
+        tasks = {"parity": _task(weight), "order": order, "needle": needle}
+        return {kind: teams.reward_tensor(task) for kind, task in tasks.items()}
+
+    def forms(weight: jax.Array) -> dict[str, theory.TaskAlignment]:
+        return {
             "parity": theory.parity_alignment(ACTIONS, AGENTS, GAP, weight),
             "order": theory.order_q_alignment(ACTIONS, AGENTS, ORDER, GAP, weight),
+            "needle": theory.needle_alignment(ACTIONS, AGENTS, weight),
         }
-        found = {}
-        for kind, form in forms.items():
-            tensor = teams.reward_tensor(tasks[kind])
-            floors = [theory.bias_floor(tensor, "own", own), theory.bias_floor(tensor, "shared")]
-            found[f"{kind}_floor"] = jnp.stack(floors)
-            found[f"{kind}_floor_theory"] = jnp.stack([form.own_floor, form.shared_floor])
-            found[f"{kind}_anova"] = theory.anova_alignment(tensor)
-            found[f"{kind}_anova_theory"] = form.anova
-        return found
 
-    found = jax.jit(jax.vmap(both))(jnp.asarray(STRENGTHS))
+    def measured(tensor: jax.Array) -> tuple[jax.Array, jax.Array]:
+        floors = [theory.bias_floor(tensor, "own", own), theory.bias_floor(tensor, "shared")]
+        return jnp.stack(floors), theory.anova_alignment(tensor)
+
+    @jax.jit
+    @jax.vmap
+    def all_of(weight: jax.Array) -> tuple[dict[str, jax.Array], jax.Array, jax.Array, jax.Array]:
+        rewards, closed = tensors(weight), [forms(weight)[kind] for kind in KINDS]
+        floors, shares = jax.vmap(measured)(jnp.stack([rewards[kind] for kind in KINDS]))
+        closed_floors = jnp.stack([jnp.stack([f.own_floor, f.shared_floor]) for f in closed])
+        numbers = jnp.stack([shares, jnp.stack([f.anova for f in closed])])
+        return (
+            rewards,
+            jnp.stack([floors, closed_floors]),
+            numbers,
+            jnp.stack([f.sup for f in closed]),
+        )
+
+    rewards, floors, shares, sups = jax.tree.map(np.asarray, all_of(jnp.asarray(STRENGTHS)))
+    kinds = list(KINDS)
+    dims = ("coupling_strength", "coupling_kind")
     # Rounding leaves 1e-17 of floors that are 0.
-    arrays = {name: np.round(np.asarray(value), 13) for name, value in found.items()}
-    # Wrong forms, for controls: one switch instead of q, and a share that forgets the number of agents.
-    single = np.maximum(0.0, STRENGTHS - GAP / AGENTS)
-    arrays["order_floor_single"] = np.stack([single, single], axis=1)
-    arrays["parity_anova_single"] = 1.0 / (1.0 + STRENGTHS**2 / GAP**2)
-    words = {
-        "floor": "floor of the tensor",
-        "floor_theory": "floor in closed form",
-        "floor_single": "floor if one switch were enough",
-        "anova": "first-order share of the variance",
-        "anova_theory": "first-order share in closed form",
-        "anova_single": "the same as for one agent",
-    }
-    variables = {}
-    for name, values in arrays.items():
-        kind, what = name.split("_", 1)
-        dims = ("coupling_strength", "coupling_signal")[: values.ndim]
-        units = {"units": "1"} if what.startswith("anova") else {}
-        described = {"long_name": f"{words[what]}, {kind} coupling", **units}
-        variables[f"coupling_{name}"] = (dims, values, described)
-    coords = {"coupling_strength": STRENGTHS, "coupling_signal": ["own", "shared"]}
-    dataset = xr.Dataset(variables, coords=coords)
-    return dataset.merge(_feasible(dataset["coupling_parity_floor"].sel(coupling_signal="own")))
+    floors = np.round(floors, 13)
+    # Wrong forms, for controls: one switch instead of q; a share that forgets the number of agents.
+    single = np.broadcast_to(
+        np.maximum(0.0, STRENGTHS - GAP / AGENTS)[:, None, None], floors[:, 0].shape
+    )
+    forgetful = shares[:, 1].copy()
+    forgetful[:, 0] = 1.0 / (1.0 + STRENGTHS**2 / GAP**2)
+    signals = (*dims, "coupling_signal")
+    unit = {"units": "1"}
+    dataset = xr.Dataset(
+        {
+            "coupling_floor": (signals, floors[:, 0], {"long_name": "floor of the tensor"}),
+            "coupling_floor_theory": (
+                signals,
+                floors[:, 1],
+                {"long_name": "floor in closed form"},
+            ),
+            "coupling_floor_single": (
+                signals,
+                single,
+                {"long_name": "floor if one switch were enough"},
+            ),
+            "coupling_share": (
+                dims,
+                shares[:, 0],
+                {"long_name": "first-order share of the variance", **unit},
+            ),
+            "coupling_share_theory": (
+                dims,
+                shares[:, 1],
+                {"long_name": "first-order share in closed form", **unit},
+            ),
+            "coupling_share_forgetful": (
+                dims,
+                forgetful,
+                {"long_name": "first-order share without the number of agents", **unit},
+            ),
+        },
+        coords={dims[0]: STRENGTHS, dims[1]: kinds, "coupling_signal": ["own", "shared"]},
+    )
+    places = np.flatnonzero(np.isin(STRENGTHS, PROGRAMMED))
+    found = [
+        [float(theory.sup_alignment(rewards[kind][place])) for kind in kinds] for place in places
+    ]
+    own_floor = dataset["coupling_floor"].sel(
+        coupling_kind="parity", coupling_signal="own", drop=True
+    )
+    return xr.merge([dataset, _sups(np.array(found), sups[places], kinds), _feasible(own_floor)])
+
+
+def _sups(found: np.ndarray, closed: np.ndarray, kinds: list[str]) -> xr.Dataset:
+    """Sup-distances by linear programs and in closed form, and the rule of 2α for parity."""
+    dims = ("coupling_programmed", "coupling_kind")
+    # What is left of parity and order-q rewards by the agents' own, with no constant taken off.
+    raw = np.repeat(PROGRAMMED[:, None], len(kinds), axis=1)
+    left = np.maximum(0.0, PROGRAMMED - GAP / AGENTS)
+    return xr.Dataset(
+        {
+            "coupling_sup": (dims, found, {"long_name": "sup-distance by linear program"}),
+            "coupling_sup_theory": (dims, closed, {"long_name": "sup-distance in closed form"}),
+            "coupling_sup_raw": (dims, raw, {"long_name": "sup-distance, constant not removed"}),
+            "coupling_left": (dims[:1], left, {"long_name": "floor, parity"}),
+            "coupling_left_bound": (
+                dims[:1],
+                2.0 * found[:, 0],
+                {"long_name": "twice the sup-distance, parity"},
+            ),
+            "coupling_left_half_bound": (
+                dims[:1],
+                found[:, 0],
+                {"long_name": "the sup-distance, parity"},
+            ),
+        },
+        coords={dims[0]: PROGRAMMED, dims[1]: kinds},
+    )
 
 
 def _feasible(floor: xr.DataArray) -> xr.Dataset:
     """The largest coupling at which a team can reach accuracy ε, and what the rule 2α < ε allows."""
     above = STRENGTHS > GAP / AGENTS
     dim = "coupling_accuracy"
+    # The floor is linear above Δ/K, so that interpolation is exact.
+    reached = np.interp(ACCURACIES, floor.values[above], STRENGTHS[above])
+    values = {
+        "": (reached, "coupling at which the floor reaches the accuracy"),
+        "_theory": (ACCURACIES + GAP / AGENTS, "accuracy plus gap over agents"),
+        "_rule": (ACCURACIES, "coupling at which twice the sup-distance reaches the accuracy"),
+    }
     return xr.Dataset(
         {
-            # The floor is linear above Δ/K, so that interpolation is exact.
-            "coupling_feasible": (
-                dim,
-                np.interp(ACCURACIES, floor.values[above], STRENGTHS[above]),
-                {"long_name": "coupling at which the floor reaches the accuracy"},
-            ),
-            "coupling_feasible_theory": (
-                dim,
-                ACCURACIES + GAP / AGENTS,
-                {"long_name": "accuracy plus gap over agents"},
-            ),
-            "coupling_feasible_rule": (
-                dim,
-                ACCURACIES,
-                {"long_name": "coupling at which twice the sup-distance reaches the accuracy"},
-            ),
+            f"coupling_feasible{name}": (dim, numbers, {"long_name": words})
+            for name, (numbers, words) in values.items()
         },
         coords={dim: ACCURACIES},
-    )
-
-
-def _programs() -> xr.Dataset:
-    """Sup-distances of parity, order-q and needle tensors by linear programs."""
-    rows = []
-    for weight in PROGRAMMED.tolist():
-        tasks = (
-            _task(weight),
-            teams.OrderTask(ACTIONS, AGENTS, GAP, weight, ORDER),
-            teams.NeedleTask(ACTIONS, AGENTS, weight),
-        )
-        forms = (
-            theory.parity_alignment(ACTIONS, AGENTS, GAP, weight),
-            theory.order_q_alignment(ACTIONS, AGENTS, ORDER, GAP, weight),
-            theory.needle_alignment(ACTIONS, AGENTS, weight),
-        )
-        pairs = [
-            (theory.sup_alignment(teams.reward_tensor(task)), form.sup)
-            for task, form in zip(tasks, forms, strict=True)
-        ]
-        rows.append([[float(number) for number in pair] for pair in pairs])
-    found = np.array(rows)
-    dims = ("coupling_programmed", "coupling_kind")
-    # What is left of each reward by its own additive part, with no constant taken off.
-    raw = np.repeat(PROGRAMMED[:, None], found.shape[1], axis=1)
-    floors = np.maximum(0.0, PROGRAMMED - GAP / AGENTS)
-    return xr.Dataset(
-        {
-            "coupling_sup": (dims, found[..., 0], {"long_name": "sup-distance by linear program"}),
-            "coupling_sup_theory": (
-                dims,
-                found[..., 1],
-                {"long_name": "sup-distance in closed form"},
-            ),
-            "coupling_sup_raw": (dims, raw, {"long_name": "sup-distance, constant not removed"}),
-            "coupling_parity_bound": (
-                dims[:1],
-                2.0 * found[:, 0, 0],
-                {"long_name": "twice the sup-distance, parity"},
-            ),
-            "coupling_parity_half_bound": (
-                dims[:1],
-                found[:, 0, 0],
-                {"long_name": "the sup-distance, parity"},
-            ),
-            "coupling_parity_left": (dims[:1], floors, {"long_name": "floor, parity"}),
-        },
-        coords={dims[0]: PROGRAMMED, dims[1]: ["parity", "order", "needle"]},
     )

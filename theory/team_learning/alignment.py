@@ -117,7 +117,8 @@ def sup_alignment(reward: Numbers) -> Float[Array, ""]:
     """
     if is_traced(reward):
         raise fail("reward", "a traced value", "a concrete tensor: a linear program is solved")
-    tensor = np.asarray(_centred(reward_tensor(reward)))
+    tensor = np.asarray(reward_tensor(reward))
+    tensor = tensor - tensor.flat[0]
     if tensor.size > MOST_CELLS:
         accepted = f"at most {MOST_CELLS} joint actions A^K (a linear program is solved)"
         raise fail("reward", f"{tensor.size} joint actions", accepted)

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.team_selection import arm_winners
+from boundlab.models.token_tasks import uniform_integers
 from boundlab.precision import is_traced
 from boundlab.typing import Count, Numbers, Scalar
 
@@ -229,7 +230,7 @@ def _on_policy(
     draw_key, signal_key = jax.random.split(key)
     trials, count, stages, actions = sizes
     drawn = jax.random.uniform(draw_key, (trials, count, stages, 2), chances.dtype)
-    chosen = jnp.minimum((drawn[..., 0] * actions).astype(jnp.int32), actions - 1)
+    chosen = uniform_integers(drawn[..., 0], actions)
     failed = drawn[..., 1] >= jnp.where(chosen == 0, chances[0], chances[1])
     # Failures before a stage, not at it.
     before = jnp.cumsum(failed, axis=2, dtype=jnp.int32) - failed.astype(jnp.int32)

@@ -34,6 +34,7 @@ from boundlab.models.team_regression import (
 from boundlab.models.team_regression import simulate_fixed_design as simulate_fixed_design
 from boundlab.models.team_regression import simulate_learners as simulate_learners
 from boundlab.models.team_regression import simulate_regression as simulate_regression
+from boundlab.models.team_search import InformationRegret as InformationRegret
 from boundlab.models.team_search import SearchRuns as SearchRuns
 from boundlab.models.team_search import simulate_best_response as simulate_best_response
 from boundlab.models.team_search import simulate_information as simulate_information

@@ -95,15 +95,20 @@ def trajectories(name: str, count: Any, most: Any) -> tuple[Int[Array, ""], int]
     return jnp.asarray(check_integer(name, count, 0, drawn), jnp.int32), drawn
 
 
+def uniform_integers(uniform: Float[Array, "*shape"], size: int) -> Int[Array, "*shape"]:
+    """Integers from 0 to size − 1 from numbers in [0, 1), equally likely to the numbers' spacing."""
+    scaled = (uniform * jnp.asarray(size, uniform.dtype)).astype(jnp.int32)
+    return jnp.minimum(scaled, jnp.asarray(size - 1, jnp.int32))
+
+
 @partial(jax.jit, static_argnames=("task", "most"))
 def _explore(key: jax.Array, count: Int[Array, ""], task: TokenTask, most: int) -> Solved:
     steps, contexts, actions = int(task.num_steps), int(task.num_contexts), int(task.num_actions)
     dtype = jnp.result_type(float)
     seen = contexts * actions if task.dependent else contexts
     # One draw for contexts and tokens compiles in half the time of two.
-    most_of = jnp.asarray([contexts, actions], jnp.int32)
-    drawn = jax.random.randint(key, (steps, most, 2), 0, most_of, dtype=jnp.int32)
-    context, token = drawn[..., 0], drawn[..., 1]
+    uniform = jax.random.uniform(key, (2, steps, most), dtype)
+    context, token = (uniform_integers(uniform[0], contexts), uniform_integers(uniform[1], actions))
     place = context
     if task.dependent:  # the first step's token before it is always 0
         before = jnp.concatenate([jnp.zeros_like(token[:1]), token[:-1]])

@@ -43,9 +43,8 @@ EXPLORERS = 100
 TEAMS = ((4, 3), (2, 5))
 GAP, COUPLING = 0.6, 0.5
 PHASED_DELTA = 0.1
-# Contexts of two agents: actions for local policies, and for a joint learner with its trajectories.
-LOCAL = 4
-JOINT, JOINT_TRAJECTORIES, EVALUATIONS = 3, (10, 40), 16
+# Contexts of two agents: actions, trajectories explored, and fresh ones.
+CONTEXTS, EXPLORED_CONTEXTS, EVALUATIONS = 3, (10, 40), 16
 TOKENS = teams.TokenTask(num_steps=2, num_contexts=3, num_actions=4)
 TRAJECTORIES = (15, 25, 50)
 FINE = np.unique(np.geomspace(1, 1000, 60).round())
@@ -228,8 +227,8 @@ def _references() -> xr.Dataset:
     single = [theory.staged_failure(1, EPSILON / 2, g, m, "dependent") for g, m in sizes.values()]
     floors = np.array([float(theory.best_response_floor(*t, GAP, COUPLING)) for t in TEAMS])
     agents = np.array([k for _, k in TEAMS])
-    count = np.array(JOINT_TRAJECTORIES)
-    joint = [float(theory.information_regret(n, JOINT, 2, COUPLING, "joint")) for n in count]
+    count = np.array(EXPLORED_CONTEXTS)
+    joint = [float(theory.information_regret(n, CONTEXTS, 2, COUPLING, "joint")) for n in count]
     n = np.array(TRAJECTORIES)
     process, outcome = _solved(n)
     named = {
@@ -256,14 +255,18 @@ def _references() -> xr.Dataset:
         "phases_failure_allowed": ((), PHASED_DELTA, "failure allowed"),
         "local_theory": (
             (),
-            float(theory.information_floor(LOCAL, COUPLING)),
+            float(theory.information_floor(CONTEXTS, COUPLING)),
             "floor of local policies",
         ),
-        "local_pairs": ((), COUPLING * (1 - LOCAL**-2.0), "as if both contexts were to be guessed"),
+        "local_pairs": (
+            (),
+            COUPLING * (1 - CONTEXTS**-2.0),
+            "as if both contexts were to be guessed",
+        ),
         "joint_theory": ("chain_explored", joint, "expected regret of a joint learner"),
         "joint_pairs": (
             "chain_explored",
-            COUPLING * (1 - 1 / JOINT) * (1 - JOINT**-2.0) ** count,
+            COUPLING * (1 - 1 / CONTEXTS) * (1 - CONTEXTS**-2.0) ** count,
             "as if one context were seen",
         ),
         "tokens_process_theory": ("chain_trajectories", process, "solved share, step rewards"),
@@ -331,38 +334,35 @@ def _worst(agents: int) -> tuple[float, float]:
 def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     """All simulations, in one program; each is the mean of a run's teams or trajectories."""
     trials, few = config.chain_trials, max(config.chain_trials // 8, 1)
-    worst = {n: _worst(n) for n in SIMULATED}
     searches = {sizes: _searches(*sizes) for sizes in TEAMS}
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
-        keys = jax.random.split(key, 8)
+        keys = jax.random.split(key, 6)
         returns = jax.vmap(lambda p: teams.simulate_chain(keys[0], p, trials).dependent)(
             jnp.asarray(list(PROFILES.values()))
         )
-        explored = teams.simulate_on_policy(keys[2], EXPLORED, EXPLORERS, few)
-        apart = teams.simulate_staged(keys[3], EXPLORED, EXPLORERS / 2, trials)
-        failures = [_failure(keys[1], n, *worst[n], 2 * trials) for n in SIMULATED]
-        regrets = jnp.stack([_regrets(keys[4], *t, searches[t], trials) for t in TEAMS])
+        explored = teams.simulate_on_policy(keys[1], EXPLORED, EXPLORERS, max(few // 4, 1))
+        apart, failures = _staged(keys[2], 2 * trials)
+        regrets = jnp.stack([_regrets(keys[3], *t, searches[t], trials) for t in TEAMS])
         wrong = jnp.mean((regrets > ROUNDING).astype(jnp.float64), axis=2)
-        local = teams.simulate_information(keys[5], LOCAL, 2, COUPLING, "local", 50, trials)
-        joint = jax.vmap(_joint, in_axes=(0, None))(
-            jax.random.split(keys[6], few), jnp.asarray(JOINT_TRAJECTORIES)
+        named = jax.vmap(_contexts, in_axes=(0, None))(
+            jax.random.split(keys[4], few), jnp.asarray(EXPLORED_CONTEXTS)
         )
         solved = jax.vmap(_tokens, in_axes=(0, None))(
-            jax.random.split(keys[7], few), jnp.asarray(TRAJECTORIES)
+            jax.random.split(keys[5], few), jnp.asarray(TRAJECTORIES)
         )
         return {
             "return": jnp.mean(returns, axis=1),
-            "failure": jnp.stack(failures),
+            "failure": failures,
             "response": jnp.mean(regrets[:, 0], axis=1),
             "response_own": regrets[:, 1, 0],
             "phases_failure": wrong[:, 2],
             "phases_failure_thin": wrong[:, 3],
-            "local": local,
+            "local": jnp.mean(named.local, axis=0),
             "attrition": jnp.mean(explored.reached.astype(jnp.float64), axis=0) / EXPLORERS,
             "error_on_policy": jnp.mean(explored.errors.astype(jnp.float64), axis=0),
-            "error": jnp.mean(apart.astype(jnp.float64), axis=0),
-            "joint": jnp.mean(joint, axis=0),
+            "error": apart,
+            "joint": jnp.mean(named.joint, axis=0),
             "tokens_process": jnp.mean(solved.process, axis=(0, 2)),
             "tokens_outcome": jnp.mean(solved.outcome, axis=0),
         }
@@ -378,6 +378,7 @@ def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         "error_on_policy": ("chain_stage", "errors of stages that learn on-policy"),
         "error": ("chain_stage", "errors of stages trained apart"),
         "joint": ("chain_explored", "regret of a joint learner"),
+        "local": ("chain_explored", "regret of local policies"),
         "tokens_process": ("chain_trajectories", "solved share, step rewards"),
         "tokens_outcome": ("chain_trajectories", "solved share, outcome alone"),
     }
@@ -389,11 +390,6 @@ def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     return xr.Dataset(
         drawn
         | {
-            "chain_local": (
-                "chain_seed",
-                found["local"].values,
-                {"long_name": "regret of local policies"},
-            ),
             # Exact responses from fixed actions: alike in all runs.
             "chain_response_own": (
                 "chain_team",
@@ -410,11 +406,22 @@ def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     )
 
 
-def _failure(key: jax.Array, stages: int, gap: float, samples: float, trials: int) -> jax.Array:
-    """Share of teams whose chain loses more than EPSILON."""
-    task = teams.ChainTask(stages, gap)
-    lost, _ = teams.chain_losses(task, teams.simulate_staged(key, task, samples, trials))
-    return jnp.mean((lost > EPSILON).astype(jnp.float64))
+def _staged(key: jax.Array, trials: int) -> tuple[jax.Array, jax.Array]:
+    """Errors of stages that learn apart, and how often chains lose more than EPSILON; common draws."""
+    explored = (EXPLORED.gap, EXPLORED.success, EXPLORERS / 2)
+    rows = jnp.asarray([explored] + [(gap, 1.0, m) for gap, m in map(_worst, SIMULATED)])
+
+    def errors(row: jax.Array) -> jax.Array:
+        task = teams.ChainTask(max(SIMULATED), row[0], row[1])
+        return teams.simulate_staged(key, task, row[2], trials)
+
+    erred = jax.vmap(errors)(rows)
+    failed = []
+    for stages, gap, row in zip(SIMULATED, rows[1:, 0], erred[1:], strict=True):
+        lost, _ = teams.chain_losses(teams.ChainTask(stages, gap), row[:, :stages])
+        failed.append(jnp.mean((lost > EPSILON).astype(jnp.float64)))
+    apart = erred[0, :, : int(EXPLORED.num_stages)]
+    return jnp.mean(apart.astype(jnp.float64), axis=0), jnp.stack(failed)
 
 
 class _Search(NamedTuple):
@@ -456,17 +463,12 @@ def _regrets(key: jax.Array, actions: int, agents: int, search: _Search, trials:
     return jax.vmap(row)(*(jnp.asarray(column) for column in search[:-1]))
 
 
-def _joint(key: jax.Array, counts: jax.Array) -> jax.Array:
-    def at(count: jax.Array) -> jax.Array:
+def _contexts(key: jax.Array, counts: jax.Array) -> teams.InformationRegret:
+    most = max(EXPLORED_CONTEXTS)
+
+    def at(count: jax.Array) -> teams.InformationRegret:
         return teams.simulate_information(
-            key,
-            JOINT,
-            2,
-            COUPLING,
-            "joint",
-            count,
-            EVALUATIONS,
-            max_trajectories=max(JOINT_TRAJECTORIES),
+            key, CONTEXTS, 2, COUPLING, count, EVALUATIONS, max_trajectories=most
         )
 
     return jax.vmap(at)(counts)

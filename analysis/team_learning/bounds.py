@@ -9,6 +9,7 @@ their own rewards.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 import xarray as xr
 
 from boundlab.analysis.datasets import describe
@@ -18,6 +19,7 @@ from boundlab.analysis.team_learning.bounds_exact import (
     AGENTS,
     CELLS,
     crossovers,
+    dataset_of,
     discoveries,
     ratios,
     variations,
@@ -29,9 +31,10 @@ from boundlab.models.team_selection import group_maxima, group_winners
 from boundlab.theory import team_learning as theory
 
 SIZES = ("one", "k_times_team", "union", "fano")
-GAP, SAMPLES = 0.6, 15
+TEAM = ("team", "undivided")
+GAP, SEPARATION = 0.6, 2.5
 COUPLINGS = np.array([0.1, 0.35, 0.6])
-DISCOVERY_ACTIONS = np.array([2, 3, 4])
+DISCOVERY_ACTIONS = np.array([2, 3])
 DISCOVERY_AGENTS, DISCOVERY_DELTAS = 3, np.array([0.1, 0.03])
 
 
@@ -50,61 +53,64 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     return describe(xr.merge(parts), "1")
 
 
-def _failures(table: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
-    """Rates of failure of one agent and of a team with their own sizes, and with those of wrong rules."""
-    arms = CELLS[:, 0].astype(float) ** CELLS[:, 1]
-    squares = {name: table[f"bounds_size_{name}"].values for name in (*SIZES, "team", "undivided")}
-    most = int(CELLS[:, 1].max())
-    # One agent's candidates and each teammate's: the best one and all others.
-    counts = np.stack(
-        [np.stack([np.ones(len(CELLS)), many - 1.0], axis=1) for many in (arms, CELLS[:, 0])]
-    )
-    joint = np.stack([squares[name] for name in SIZES], axis=1)
-    team = np.stack([squares["team"], squares["undivided"]], axis=1)
+def _failures(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
+    """Rates of failure of one agent and of a team with their own sizes, and with those of wrong rules.
+
+    The last cell has groups of arms at several distances, of which the shares of choices are kept.
+    """
+    arms, most = CELLS[:, 0].astype(float) ** CELLS[:, 1], int(CELLS[:, 1].max())
+    squares = np.stack([exact[f"bounds_size_{name}"].values for name in (*SIZES, *TEAM)], axis=1)
+    # One agent's candidates in the first row, each teammate's in the others: the best and all others.
+    many = np.concatenate([arms[:, None], np.repeat(CELLS[:, :1], most, axis=1)], axis=1)
+    off = np.arange(AGENTS + 1)
+    counts, levels = np.zeros((2, len(CELLS) + 1, most + 1, len(off)))
+    counts[:-1, :, 0], counts[:-1, :, 1], levels[:-1, :, 1] = 1.0, many - 1.0, -1.0
+    counts[-1] = scipy.special.comb(AGENTS, off) * (ACTIONS - 1.0) ** off
+    levels[-1] = -off / AGENTS
+    squares = np.vstack([squares, np.full(squares.shape[1], SEPARATION**2)])
+    present = np.arange(most) < np.append(CELLS[:, 1], 0)[:, None]
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
-        cell, (first, second) = params["cell"], jax.random.split(key)
-        values = jnp.asarray([[0.0, -1.0]])
+        def own(table: np.ndarray) -> jax.Array:
+            return jnp.asarray(table)[params["cell"]]
 
-        def missed(maxima: jax.Array, sizes: np.ndarray, rows: int) -> jax.Array:
-            """Which winners aren't the best, (sizes, rows, trials)."""
-            levels = jnp.broadcast_to(values, (rows, 2))
-            groups = jnp.ones((rows, 2))
-            return jnp.stack(
-                [
-                    group_winners(levels, groups, maxima, 1.0 / jnp.sqrt(square)) != 0
-                    for square in jnp.asarray(sizes)[cell]
-                ]
-            )
+        maxima = group_maxima(key, own(counts), config.bounds_trials)
 
-        alone = group_maxima(first, jnp.asarray(counts[0])[cell][None], config.bounds_trials)
-        rows = jnp.broadcast_to(jnp.asarray(counts[1])[cell], (most, 2))
-        each = group_maxima(second, rows, config.bounds_trials)
-        present = jnp.arange(most) < jnp.asarray(CELLS[:, 1])[cell]
-        wrong = jnp.any(missed(each, team, most) & present[None, :, None], axis=1)
-        return {
-            "joint": jnp.mean(missed(alone, joint, 1)[:, 0], axis=1, dtype=alone.dtype),
-            "team": jnp.mean(wrong, axis=1, dtype=alone.dtype),
-        }
+        def chosen(square: jax.Array) -> jax.Array:
+            return group_winners(own(levels), own(counts), maxima, 1.0 / jnp.sqrt(square))
+
+        winners = jax.vmap(chosen)(own(squares))
+        wrong = winners != 0
+        team = jnp.any(wrong[:, 1:] & own(present)[None, :, None], axis=1)
+        groups = winners[0, 0][None, :] == jnp.arange(len(off))[:, None]
+        shares = {"one": wrong[:, 0], "team": team, "groups": groups}
+        return {name: jnp.mean(x, axis=1, dtype=maxima.dtype) for name, x in shares.items()}
 
     keys = jax.random.split(key, config.bounds_seeds)
-    grid = {"cell": np.arange(len(CELLS), dtype=np.int32)}
-    found = repeat("bounds-failures", one, grid, keys)
-    dims = ("bounds_seed", "bounds_cell")
-    data = {}
-    for place, name in enumerate(SIZES):
-        data[f"bounds_failure_{name}"] = (
+    grid = {"cell": np.arange(len(counts), dtype=np.int32)}
+    found = repeat("bounds-failures", one, grid, keys).transpose("seed", "cell", ...)
+    law = theory.selection_probabilities(levels[-1, 0], counts[-1, 0], SEPARATION**2, 1.0)
+    even = theory.selection_probabilities(levels[-1, 0], np.ones(len(off)), SEPARATION**2, 1.0)
+    dims, group = ("bounds_seed", "bounds_cell"), "bounds_group"
+    described = {
+        f"failure_{name}": (
             dims,
-            found["joint"].transpose("seed", "cell", ...).values[..., place],
-            {"long_name": f"rate of failure of one agent, size: {name.replace('_', ' ')}"},
+            found[who].values[:, :-1, place],
+            f"rate of failure of {text}, size: {name.replace('_', ' ')}",
         )
-    for place, name in enumerate(("team", "undivided")):
-        data[f"bounds_failure_{name}"] = (
-            dims,
-            found["team"].transpose("seed", "cell", ...).values[..., place],
-            {"long_name": f"rate of failure of a team, size: {name}"},
-        )
-    return xr.Dataset(data)
+        for who, text, names in (("one", "one agent", SIZES), ("team", "a team", TEAM))
+        for place, name in enumerate(names, (who == "team") * len(SIZES))
+    }
+    described |= {
+        "selected": (
+            (dims[0], group),
+            found["groups"].values[:, -1],
+            "share of choices with j of K agents off the best",
+        ),
+        "selected_theory": (group, np.asarray(law), "its probability"),
+        "selected_even": (group, np.asarray(even), "with one arm a group"),
+    }
+    return dataset_of(described, {group: off})
 
 
 def _joint(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
@@ -113,11 +119,10 @@ def _joint(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) ->
     # Additive with noise, then coupled: with noise, and without.
     couplings = np.concatenate([[0.0, COUPLINGS[-1]], COUPLINGS])
     noises = np.concatenate([[1.0, 1.0], np.zeros(len(COUPLINGS))])
-    levels = -GAP / AGENTS * np.arange(AGENTS + 1)
+    trials = config.bounds_trials
 
-    def one(params: dict[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+    def one(params: dict[str, jax.Array], key: jax.Array) -> jax.Array:
         del params
-        trials = config.bounds_trials
 
         def at(row: jax.Array) -> jax.Array:
             task = teams.ParityTask(ACTIONS, AGENTS, GAP, row[0], own_noise_std=row[1])
@@ -128,25 +133,13 @@ def _joint(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) ->
             of_each = (differs.astype(joint.dtype), fails.astype(joint.dtype), joint - separate)
             return jnp.stack([jnp.mean(values) for values in of_each])
 
-        rows = jax.lax.map(at, jnp.asarray(np.stack([couplings, noises], axis=1)))
-        task = teams.ParityTask(ACTIONS, AGENTS, GAP, outcome_noise_std=1.0)
-        other = jax.random.fold_in(key, 0)
-        regret = teams.simulate_regret(
-            other, task, "joint", SAMPLES * ACTIONS**AGENTS, config.bounds_trials
-        )
-        chosen = jnp.abs(regret[:, None] + jnp.asarray(levels)[None, :]) < 1e-6
-        return {"rows": rows, "chosen": jnp.mean(chosen, axis=0, dtype=regret.dtype)}
+        return jax.lax.map(at, jnp.asarray(np.stack([couplings, noises], axis=1)))
 
     keys = jax.random.split(key, config.bounds_seeds)
-    found = repeat("bounds-joint", one, {}, keys)
-    rows = found["rows"].transpose("seed", ...).values
-    values, counts = theory.parity_spectrum(ACTIONS, AGENTS, GAP, 0.0)
-    law = theory.selection_probabilities(values, counts, SAMPLES, 1.0)
-    even = theory.selection_probabilities(values, np.minimum(np.asarray(counts), 1.0), SAMPLES, 1.0)
-    grouped = np.isclose(np.asarray(values)[None], levels[:, None], atol=1e-9)
+    rows = repeat("bounds-joint", one, {}, keys)["value"].transpose("seed", ...).values
     floors = np.maximum(0.0, COUPLINGS - GAP / AGENTS)
 
-    seed, group, coupling = "bounds_seed", "bounds_group", "bounds_coupling"
+    seed, coupling = "bounds_seed", "bounds_coupling"
     described = {
         "differs": ((), rows[:, 0, 0].mean(), "joint and separate choices differ, additive reward"),
         "differs_coupled": ((), rows[:, 1, 0].mean(), "joint and separate choices differ, coupled"),
@@ -159,18 +152,8 @@ def _joint(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat) ->
         "none": ((), 0.0, "none"),
         "floor_theory": (coupling, floors, "max(0, λ − Δ/K)"),
         "floor_alignment": (coupling, COUPLINGS, "2α₀ = λ"),
-        "selected": (
-            (seed, group),
-            found["chosen"].transpose("seed", ...).values,
-            "share of joint choices with j agents off the best",
-        ),
-        "selected_theory": (group, grouped @ np.asarray(law), "its probability"),
-        "selected_even": (group, grouped @ np.asarray(even), "with one arm a group"),
     }
-    return xr.Dataset(
-        {f"bounds_{k}": (dims, v, {"long_name": text}) for k, (dims, v, text) in described.items()},
-        coords={coupling: COUPLINGS, group: np.arange(AGENTS + 1)},
-    )
+    return dataset_of(described, {coupling: COUPLINGS})
 
 
 def _discovered(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
@@ -183,29 +166,20 @@ def _discovered(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     most = int(sizes.max())
 
     def one(params: dict[str, jax.Array], key: jax.Array) -> jax.Array:
+        actions = jnp.asarray(DISCOVERY_ACTIONS)[params["place"]].astype(jnp.int32)
         times = teams.simulate_discovery(
-            key, params["actions"], DISCOVERY_AGENTS, most, config.bounds_discovery_trials
+            key, actions, DISCOVERY_AGENTS, most, config.bounds_discovery_trials
         )
         allowed = jnp.asarray(sizes)[params["place"]]
         late = jnp.stack(times)[None] > allowed[:, :, None]
         return jnp.mean(late, axis=2, dtype=jnp.result_type(float))
 
     keys = jax.random.split(key, config.bounds_seeds)
-
-    def at(params: dict[str, jax.Array], key: jax.Array) -> jax.Array:
-        actions = jnp.asarray(DISCOVERY_ACTIONS)[params["place"]].astype(jnp.int32)
-        return one({"actions": actions, "place": params["place"]}, key)
-
     grid = {"place": np.arange(len(DISCOVERY_ACTIONS), dtype=np.int32)}
-    found = repeat("bounds-discovery", at, grid, keys)["value"].transpose("seed", "place", ...)
+    found = repeat("bounds-discovery", one, grid, keys)["value"].transpose("seed", "place", ...)
     dims = ("bounds_seed", "bounds_actions", "bounds_allowed")
-    return xr.Dataset(
-        {
-            f"bounds_discovery_{who}": (
-                dims,
-                found.values[..., place],
-                {"long_name": f"rate of failure after the exact size, {who}"},
-            )
-            for place, who in enumerate(("one", "team"))
-        }
-    )
+    described = {
+        f"discovery_{who}": (dims, found.values[..., place], f"rate of failure at its size, {who}")
+        for place, who in enumerate(("one", "team"))
+    }
+    return dataset_of(described, {})

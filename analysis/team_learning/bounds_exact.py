@@ -67,7 +67,7 @@ def ratios() -> xr.Dataset:
         cell: [f"A = {a}, K = {k}" for a, k in CELLS],
         square[0]: ACTION_COUNTS[1:],
     }
-    return xr.merge([_dataset(described, coords), _tightness(exact, named), _sandwich(alone[0])])
+    return xr.merge([dataset_of(described, coords), _tightness(exact, named), _sandwich(alone[0])])
 
 
 def _tightness(exact: np.ndarray, named: dict[str, np.ndarray]) -> xr.Dataset:
@@ -117,7 +117,7 @@ def _tightness(exact: np.ndarray, named: dict[str, np.ndarray]) -> xr.Dataset:
         "bounds_more_arms": ARMS[1:],
         "bounds_stricter": DELTAS[1:],
     }
-    return _dataset(described, coords)
+    return dataset_of(described, coords)
 
 
 def _sandwich(size: float) -> xr.Dataset:
@@ -142,7 +142,7 @@ def _sandwich(size: float) -> xr.Dataset:
         "joint_failure_theory": ((), whole, "probability of failure of K agents"),
         "joint_failure_staged": ((), staged, "that at n/K²"),
     }
-    return _dataset(described, {pair[0]: SANDWICH_ARMS, pair[1]: SEPARATIONS})
+    return dataset_of(described, {pair[0]: SANDWICH_ARMS, pair[1]: SEPARATIONS})
 
 
 def crossovers() -> xr.Dataset:
@@ -180,7 +180,7 @@ def crossovers() -> xr.Dataset:
             "misalignment α* at which a team's bound is one's",
         ),
     }
-    data = _dataset(described, {dim: TEAM_SIZES})
+    data = dataset_of(described, {dim: TEAM_SIZES})
     for name in ("one", "misaligned", "limit"):
         data[f"bounds_class_{name}"].attrs["units"] = "prompts"
     return data
@@ -215,7 +215,7 @@ def discoveries(actions: np.ndarray, agents: int, deltas: np.ndarray) -> xr.Data
         "discovery_team_short": (dims, short, "of a team at the size of one of its agents"),
         "discovery_delta": ("bounds_allowed", deltas, "allowed probability of failure"),
     }
-    data = _dataset(described, {dims[0]: actions, dims[1]: deltas})
+    data = dataset_of(described, {dims[0]: actions, dims[1]: deltas})
     for name in ("one_size", "team_size"):
         data[f"bounds_discovery_{name}"].attrs["units"] = "trajectories"
     return data
@@ -258,7 +258,7 @@ def variations(key: jax.Array) -> xr.Dataset:
         "variation_hybrid": (dims[1], theory.sequence_lipschitz(lengths), "T/2, token by token"),
         "variation_token": ((), 0.5, "½, that of one token"),
     }
-    return _dataset(described, {dims[0]: np.arange(POLICIES), dims[1]: lengths})
+    return dataset_of(described, {dims[0]: np.arange(POLICIES), dims[1]: lengths})
 
 
 def _for_all(queries: list) -> dict[str, list[np.ndarray]]:
@@ -290,7 +290,8 @@ def _bounds_ratio() -> np.ndarray:
     return (1.0 - 2.0 * np.array(star)) ** 2
 
 
-def _dataset(described: dict, coords: dict) -> xr.Dataset:
+def dataset_of(described: dict, coords: dict) -> xr.Dataset:
+    """Variables of this part by name: dims, values and what they are."""
     return xr.Dataset(
         {
             f"bounds_{name}": (dims, np.asarray(values), {"long_name": text})

@@ -245,18 +245,10 @@ def _root(arms: Float[Array, ""], delta: Float[Array, ""]) -> Float[Array, ""]:
 
 
 def _crowded(counts: Float[Array, " groups"]) -> Float[Array, " groups"]:
-    """Places below which Φ^c is below e^{−900}."""
-    ends = jnp.full_like(counts, -0.5 * FURTHEST - MARGIN), jnp.full_like(counts, 40.0)
-
-    def halve(
-        _: Any, ends: tuple[Float[Array, " groups"], Float[Array, " groups"]]
-    ) -> tuple[Float[Array, " groups"], Float[Array, " groups"]]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        gone = counts * _log_cdf(middle) < -900.0
-        return jnp.where(gone, middle, low), jnp.where(gone, high, middle)
-
-    return jax.lax.fori_loop(0, 20, halve, ends)[0]
+    """Places t below which Φ(t)^c is below e^{−900}: c(1 − Φ(t)) ≥ 1e5/(t√(2π)) there, and t ≤ 37."""
+    many = counts > 1e5
+    log_ratio = jnp.log(jnp.where(many, counts, 1e5)) - math.log(1e5)
+    return jnp.where(many, jnp.sqrt(2.0 * log_ratio), -FURTHEST)
 
 
 def _log_cdf(z: Float[Array, "*n"]) -> Float[Array, "*n"]:

@@ -8,7 +8,7 @@ from boundlab.analysis.evidence import means_against
 from boundlab.claims import Check, Claim, Evidence, Kind, Source
 
 THEORY = "boundlab.theory.team_learning."
-TEST = "tests/theory/team_learning/test_trajectories.py"
+TEST = "tests/theory/team_learning/test_regret.py"
 BANDIT = Source("derived", "docs/team_learning.md#bandit-feedback")
 PRICE = Source("derived", "docs/team_learning.md#credit-assignment")
 SEED = "bandit_seed"
@@ -125,8 +125,8 @@ CLAIMS = (
         check=_bound("bandit_above"),
         control=_bound("bandit_above", 0.25),
         control_statement="means may be off by the gap, not by half of it",
-        formula=THEORY + "slippage_root",
-        test="tests/theory/team_learning/test_selection.py",
+        formula=THEORY + "finite_class_samples",
+        test="tests/theory/team_learning/test_bounds.py",
     ),
     Claim(
         id="bandit-below",
@@ -136,8 +136,8 @@ CLAIMS = (
         check=_bound("bandit_below"),
         control=_bound("bandit_below", of="joint"),
         control_statement="teams too must try all $A^K$ joint actions",
-        formula=THEORY + "slippage_root",
-        test="tests/theory/team_learning/test_selection.py",
+        formula=THEORY + "pac_lower_bound",
+        test="tests/theory/team_learning/test_selection_bounds.py",
     ),
     Claim(
         id="bandit-shared",

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from scipy.special import ndtr
 
-from boundlab.analysis.team_learning import bandit
+from boundlab.analysis.team_learning import bandit_laws
 from boundlab.analysis.team_learning.config import PRESETS
 
 
@@ -37,16 +37,17 @@ def test_exact_sample_complexities(dataset: xr.Dataset) -> None:
         part = dataset.sel(bandit_cell=cell)
         actions, agents = int(part["bandit_actions"]), int(part["bandit_agents"])
         needed = {
-            name: float(part["bandit_exact"].sel(bandit_learner=name)) for name in bandit.LEARNERS
+            name: float(part["bandit_exact"].sel(bandit_learner=name))
+            for name in bandit_laws.LEARNERS
         }
         away = (np.indices((actions,) * agents) != 0).sum(axis=0).ravel()
         scale = np.sqrt(actions**agents / needed["joint"] / agents)
-        assert _failure(-bandit.GAP / agents * away, scale) == pytest.approx(0.1, rel=1e-6)
+        assert _failure(-bandit_laws.GAP / agents * away, scale) == pytest.approx(0.1, rel=1e-6)
         arms = -(np.arange(actions) != 0).astype(float)
         for name, gap, noise in (
-            ("own", bandit.GAP, 1.0),
-            ("outcome", bandit.GAP / agents, agents**-0.5),
-            ("judge", bandit.GAP / agents, 1.0),
+            ("own", bandit_laws.GAP, 1.0),
+            ("outcome", bandit_laws.GAP / agents, agents**-0.5),
+            ("judge", bandit_laws.GAP / agents, 1.0),
         ):
             miss = _failure(gap * arms, noise * np.sqrt(actions / needed[name]))
             assert 1 - (1 - miss) ** agents == pytest.approx(0.1, rel=1e-6)

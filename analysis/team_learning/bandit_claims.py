@@ -109,7 +109,7 @@ CLAIMS = (
     Claim(
         id="bandit-price",
         source=PRICE,
-        statement="team rewards cost $K$ (mean outcome) or $K^2$ (one judge) times as much",
+        statement="team rewards cost $K$ (mean) or $K^2$ (one judge) times as much",
         kind=Kind.EQUAL,
         check=_price(1),
         control=_price(2),
@@ -164,7 +164,7 @@ CLAIMS = (
     Claim(
         id="bandit-methods",
         source=BANDIT,
-        statement="means, grouped maxima and raw trajectories have one regret, the exact one",
+        statement="means, grouped maxima and trajectories have one regret",
         kind=Kind.EQUAL,
         check=means_against("bandit_regret", "bandit_regret_exact", SEED, resolution=0.15),
         control=means_against("bandit_regret", "bandit_regret_uncoupled", SEED, resolution=0.15),

@@ -152,9 +152,9 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
         task = _task(weight)
         keys = [jax.random.fold_in(key, i) for i in range(4)]
 
-        def mean_regret(learner: str, method: str, key: jax.Array) -> jax.Array:
+        def mean_regret(learner: str, key: jax.Array) -> jax.Array:
             return jax.vmap(
-                lambda n: jnp.mean(teams.simulate_regret(key, task, learner, n, plays, method))
+                lambda n: jnp.mean(teams.simulate_regret(key, task, learner, n, plays, "grouped"))
             )(jnp.asarray(budgets)[case])
 
         # By the default outcome and by a better judge's.
@@ -169,8 +169,8 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
         quiet = teams.OrderTask(ACTIONS, AGENTS, GAP, strength, ORDER, QUIET)
         floors = teams.simulate_regret(keys[3], quiet, "orthogonal", FIRST_BUDGET, raw, "raw")
         return {
-            "joint": mean_regret("joint", "grouped", keys[0]),
-            "own": mean_regret("own", "sufficient", keys[1]),
+            "joint": mean_regret("joint", keys[0]),
+            "own": mean_regret("own", keys[1]),
             "shared": shared[0],
             "judged": shared[1],
             "order": jnp.mean(floors),

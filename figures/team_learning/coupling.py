@@ -136,8 +136,8 @@ def _phases(dataset: xr.Dataset) -> tuple[Any, str]:
         "has the smaller expected regret, red where one agent has (colours end at a factor of 100; "
         "regrets below 1e-6 count as none). Below λ = Δ/K = .2 there is no crossover; above, N* "
         "(solid) falls to the least budget, one sample of each of the 64 joint actions. At accuracy "
-        "ε = .1 a team can do the task up to λ* = ε + Δ/K (dashed); the rule of twice the misalignment (dotted), which "
-        "third parties report of the paper, is sufficient but gives up at λ = ε."
+        "ε = .1 a team can do the task up to λ* = ε + Δ/K (dashed); the rule of twice the misalignment "
+        "(dotted), which third parties report of the paper, is sufficient but gives up at λ = ε."
     )
     return figure, caption
 
@@ -187,9 +187,9 @@ def _floors(dataset: xr.Dataset) -> tuple[Any, str]:
     caption = (
         "What is left with any number of trajectories, three agents of four actions, gap .6. Left: a "
         "coupling that pays λ if agents 1 and 2 both switch. Own rewards never find it and leave "
-        "λ − 2Δ/K from .4 on; a shared reward shows it with weight λ/4 and finds it above λ = AΔ/K = .8. Dots: "
-        "simulated learners whose noise is too small for errors. Right: parity's floor λ − Δ/K under "
-        "twice the sup-distance from additive rewards, by linear programs (circles): a bound that is "
-        "Δ/K = .2 too high. If no constant is taken off (squares) it doubles."
+        "λ − 2Δ/K from .4 on; a shared reward shows it with weight λ/4 and finds it above λ = AΔ/K = .8. "
+        "Dots: simulated learners whose noise is too small for errors. Right: parity's floor λ − Δ/K "
+        "under twice the sup-distance from additive rewards, by linear programs (circles): a bound that "
+        "is Δ/K = .2 too high. If no constant is taken off (squares) it doubles."
     )
     return figure, caption

@@ -51,19 +51,14 @@ def bias_floor(
     if (own_rewards is not None) != (learner == "own"):
         got = "None" if own_rewards is None else f"rewards for the learner {learner!r}"
         raise fail("own_rewards", got, "(K, A) rewards for the learner 'own', None for others")
-    agents, actions = tensor.ndim, tensor.shape[0]
-    if own_rewards is None:
-        means = jnp.stack(_marginal_means(_centred(tensor)))
-    else:
-        check_shape("own_rewards", own_rewards, (agents, actions), "(agents, actions)")
-        check_number("own_rewards", own_rewards)
-        means = jnp.asarray(own_rewards).astype(jnp.float64)
-        means = means - means[:, :1]
     if learner == "joint":
         return jnp.zeros((), jnp.float64)
-    slack = TIE * jnp.max(jnp.abs(means if learner == "own" else _centred(tensor)))
-    chosen = jnp.argmax(means >= jnp.max(means, axis=1, keepdims=True) - slack, axis=1)
-    return jnp.max(tensor) - tensor[tuple(chosen)]
+    if own_rewards is None:
+        return _shared_floor(tensor)
+    shape = (tensor.ndim, tensor.shape[0])
+    check_shape("own_rewards", own_rewards, shape, "(agents, actions)")
+    check_number("own_rewards", own_rewards)
+    return _floor(tensor, jnp.asarray(own_rewards).astype(jnp.float64))
 
 
 @float64
@@ -84,16 +79,7 @@ def anova_alignment(reward: Numbers) -> Float[Array, ""]:
     Source: derived, docs/team_learning.md#alignment.
 
     """
-    centred = _centred(reward_tensor(reward))
-    size = jnp.max(jnp.abs(centred))
-    centred = centred / jnp.where(size > 0.0, size, 1.0)
-    centred = centred - jnp.mean(centred)
-    total = jnp.mean(centred**2)
-    explained = sum(
-        (jnp.mean(mean**2) for mean in _marginal_means(centred)), jnp.zeros((), jnp.float64)
-    )
-    some = size > 0.0
-    return jnp.where(some, explained / jnp.where(some, total, 1.0), 1.0)
+    return _share(reward_tensor(reward))
 
 
 @float64
@@ -161,12 +147,42 @@ def _least_error(target: np.ndarray) -> float:
     return float(found.fun)
 
 
+@jax.jit
+def _shared_floor(tensor: Float[Array, "*actions"]) -> Float[Array, ""]:
+    centred = _centred(tensor)
+    return _floor(tensor, jnp.stack(_marginal_means(centred)), jnp.max(jnp.abs(centred)))
+
+
+@jax.jit
+def _floor(
+    tensor: Float[Array, "*actions"],
+    means: Float[Array, "agents actions"],
+    spread: Float[Array, ""] | None = None,
+) -> Float[Array, ""]:
+    """R* − R(ā) where ā_k is the first action whose mean is the highest but for rounding."""
+    means = means - means[:, :1]
+    slack = TIE * (jnp.max(jnp.abs(means)) if spread is None else spread)
+    chosen = jnp.argmax(means >= jnp.max(means, axis=1, keepdims=True) - slack, axis=1)
+    return jnp.max(tensor) - tensor[tuple(chosen)]
+
+
+@jax.jit
+def _share(tensor: Float[Array, "*actions"]) -> Float[Array, ""]:
+    centred = _centred(tensor)
+    size = jnp.max(jnp.abs(centred))
+    some = size > 0.0
+    centred = centred / jnp.where(some, size, 1.0)
+    centred = centred - jnp.mean(centred)
+    means = jnp.stack(_marginal_means(centred))
+    explained = jnp.sum(jnp.mean(means**2, axis=1))
+    return jnp.where(some, explained / jnp.where(some, jnp.mean(centred**2), 1.0), 1.0)
+
+
 def _centred(tensor: Float[Array, "*actions"]) -> Float[Array, "*actions"]:
     """R − R(0, …, 0): a constant becomes 0 exactly, and a large offset costs no digits later."""
     return tensor - tensor.ravel()[0]
 
 
-@jax.jit
 def _marginal_means(tensor: Float[Array, "*actions"]) -> list[Float[Array, " actions"]]:
     """Means over uniform teammates, an array (A,) an agent."""
     axes = range(tensor.ndim)

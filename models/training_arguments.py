@@ -79,7 +79,6 @@ def prepare(
     check_choice("loss", loss, ("mse", "cross_entropy"))
     targets = _targets(targets, num_nodes, (train_nodes, validation_nodes), loss, dtype)
     module = make_network(network, targets.shape[1])
-    wanted = _wanted_params(module, layout, features, targets.shape[1])
     check_choice("optimizer", optimizer, ("sgd", "adam"))
     check_choice("batches", batches, ("fresh", "epoch"))
     check_shape("step_size", step_size, ())
@@ -113,6 +112,7 @@ def prepare(
         # Little is known beforehand: only where the batches' own neighbourhoods are no smaller.
         rows = most * (1 + largest) ** (module.num_layers - 1)
         whole_graph = whole_graph and rows * largest >= lists.indices.shape[0]
+    wanted = _wanted_params(module, layout, features, targets.shape[1])
     settings = Settings(
         network=module,
         loss=loss,

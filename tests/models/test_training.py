@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import scipy.special
 
 from boundlab.models import graphs
 from boundlab.models.gnn import GAT, GraphSAGE
@@ -12,15 +13,24 @@ from boundlab.models.sampling import sample_batch, sample_neighbors
 from boundlab.models.training import train
 
 N, R, K, STEPS = 24, 3, 4, 50
-LARGEST = 5
+LARGEST = 4
 TRAIN = np.array([0, 1, 2, 4, 5, 7, 9, 10, 12, 13, 15, 17, 18, 20, 21, 23])
 VALIDATION = np.array([3, 6, 8, 11])
+# Runs from given parameters share one program too; it records what depends on all draws.
+FROM_START = {"record": ("sampled", "full", "validation"), "validation_nodes": None}
+# One network shows that all losses agree; of the others the tests share one program each.
+RECORDS = {
+    "sage": {},
+    "gcn": {"record": ("batch",)},
+    "gcn_block": {"record": ("batch", "full")},
+    "gat": {"record": ("batch",)},
+}
 
 
 @pytest.fixture(scope="module")
 def graph():
-    """Degrees from 0 (node 23, a train node) to 5 (node 0)."""
-    pairs = [(0, j) for j in range(1, LARGEST + 1)] + [(j, j + 1) for j in range(5, N - 2)]
+    """Degrees from 0 (node 23, a train node) to 4 (nodes 0 and 8)."""
+    pairs = [(0, j) for j in range(1, LARGEST + 1)] + [(j, j + 1) for j in range(LARGEST, N - 2)]
     graph = graphs.from_edges([*pairs, (8, 14), (10, 20), (8, 18), (1, 2)], N)
     assert graph.degrees().max() == LARGEST
     assert graph.degrees()[23] == 0
@@ -88,13 +98,44 @@ def full_graph_descent(loss, params, optimizer):
     return losses, params
 
 
-def squared(outputs, targets, nodes=TRAIN):
-    return jnp.mean(jnp.sum((outputs[nodes] - targets[nodes]) ** 2, axis=1)) / 2
+def linear_descent(inputs, targets, start, nodes=TRAIN):
+    """The same with the squared loss of the outputs inputs @ kernel, by NumPy alone."""
+    X, Y, kernel = inputs[nodes], targets[nodes], kernel_of(start)
+    losses = []
+    for _ in range(STEPS):
+        errors = X @ kernel - Y
+        losses.append(np.sum(errors**2) / (2 * len(nodes)))
+        kernel = kernel - 0.1 * X.T @ errors / len(nodes)
+    return losses, {"params": {"kernel": kernel}}
 
 
-def entropy(outputs, targets, nodes=TRAIN):
-    chosen = jnp.sum(targets[nodes] * outputs[nodes], axis=1)
-    return jnp.mean(jax.scipy.special.logsumexp(outputs[nodes], axis=1) - chosen)
+def kernel_of(params):
+    """The one array of a network with one parameter."""
+    return np.asarray(params["params"]["kernel"])
+
+
+def squared(outputs, targets):
+    return jnp.mean(jnp.sum((outputs[TRAIN] - targets[TRAIN]) ** 2, axis=1)) / 2
+
+
+def entropy(outputs, targets):
+    chosen = jnp.sum(targets[TRAIN] * outputs[TRAIN], axis=1)
+    return jnp.mean(jax.scipy.special.logsumexp(outputs[TRAIN], axis=1) - chosen)
+
+
+@pytest.fixture(scope="module")
+def attention_descent(graph, features, targets):
+    """Full-graph descent with one-layer attention; its start depends on the key alone."""
+    outputs, found = attention(graph, features), {}
+
+    def call(start):
+        if not found:
+            loss = lambda params: squared(outputs(params), targets)  # noqa: E731
+            found["start"], found["run"] = start, full_graph_descent(loss, start, optax.sgd(0.1))
+        jax.tree.map(np.testing.assert_array_equal, start, found["start"])
+        return found["run"]
+
+    return call
 
 
 def attention(graph, features):
@@ -119,23 +160,16 @@ def attention(graph, features):
     [("sage", True), ("sage", False), ("gcn", True), ("gat", True), ("gat", False)],
 )
 def test_all_neighbours_and_all_nodes_are_full_graph_descent(
-    run, graph, features, targets, matrices, network, sampled
+    run, features, targets, matrices, attention_descent, network, sampled
 ):
     """Fifty steps, through the sampler and, where nothing has to be sampled, on the whole graph."""
-    # One network shows that all three losses agree; the others are spared the programs.
-    change = {} if network == "sage" and sampled else {"record": ("batch",)}
+    change = RECORDS[network] if sampled else {"record": ("batch",)}
     found = run(network=network, **change, **({} if sampled else {"max_fan_out": None}))
     if network == "gat":
-        outputs = attention(graph, features)
+        losses, params = attention_descent(found.initial_params)
     else:
         inputs = matrices[network] @ features
-
-        def outputs(params):
-            return inputs @ params["params"]["kernel"]
-
-    losses, params = full_graph_descent(
-        lambda p: squared(outputs(p), targets), found.initial_params, optax.sgd(0.1)
-    )
+        losses, params = linear_descent(inputs, targets, found.initial_params)
     for values in found[2:5]:
         if values is not None:
             np.testing.assert_allclose(values, losses, rtol=1e-12)
@@ -144,20 +178,16 @@ def test_all_neighbours_and_all_nodes_are_full_graph_descent(
 
 
 def test_block_degrees_are_full_graph_descent_only_with_all_nodes(run, features, targets, matrices):
-    inputs = matrices["gcn_block"] @ features
-
-    def loss(nodes):
-        return lambda p: squared(inputs @ p["params"]["kernel"], targets, nodes)
-
-    everyone = np.arange(N)
+    inputs, everyone = matrices["gcn_block"] @ features, np.arange(N)
     found = run(network="gcn_block", train_nodes=everyone, batch_size=N, record=("batch",))
-    losses, _ = full_graph_descent(loss(everyone), found.initial_params, optax.sgd(0.1))
+    losses, _ = linear_descent(inputs, targets, found.initial_params, everyone)
     np.testing.assert_allclose(found.batch_loss, losses, rtol=1e-12)
     some = run(network="gcn_block", record=("batch", "full"))
-    losses, _ = full_graph_descent(loss(TRAIN), some.initial_params, optax.sgd(0.1))
+    losses, _ = linear_descent(inputs, targets, some.initial_params)
     np.testing.assert_allclose(some.full_loss[0], losses[0], rtol=1e-12)
-    assert abs(some.batch_loss[0] / losses[0] - 1) > 0.01
-    assert abs(some.full_loss[-1] / losses[-1] - 1) > 0.001
+    batch_loss, full_loss = np.asarray(some.batch_loss), np.asarray(some.full_loss)
+    assert abs(batch_loss[0] / losses[0] - 1) > 0.01
+    assert abs(full_loss[-1] / losses[-1] - 1) > 0.001
 
 
 def test_adam_and_cross_entropy_are_optax_by_hand(run, features, targets, matrices):
@@ -169,19 +199,19 @@ def test_adam_and_cross_entropy_are_optax_by_hand(run, features, targets, matric
         optax.adam(0.1),
     )
     np.testing.assert_allclose(found.batch_loss, losses, rtol=1e-11)
-    kernel = found.params["params"]["kernel"]
-    np.testing.assert_allclose(kernel, params["params"]["kernel"], rtol=1e-10)
+    np.testing.assert_allclose(kernel_of(found.params), kernel_of(params), rtol=1e-10)
     # Before the update, with all neighbours, of the validation nodes.
-    first = entropy(inputs @ found.initial_params["params"]["kernel"], targets, VALIDATION)
+    outputs = inputs[VALIDATION] @ kernel_of(found.initial_params)
+    chosen = np.sum(targets[VALIDATION] * outputs, axis=1)
+    first = np.mean(scipy.special.logsumexp(outputs, axis=1) - chosen)
     np.testing.assert_allclose(found.validation_loss[0], first, rtol=1e-12)
 
 
 @pytest.mark.parametrize("network", ["sage", "gcn", "gcn_block"])
 def test_steps_by_hand(run, key, graph, features, targets, network):
     """Batches of 5, fan-out 2: NumPy's gradients of the sampled rows, from the documented keys."""
-    record = {} if network == "sage" else {"record": ("batch",)}
-    found = run(network=network, batch_size=5, fan_out=2, **record)
-    kernel = np.array(found.initial_params["params"]["kernel"])
+    found = run(network=network, batch_size=5, fan_out=2, **RECORDS[network])
+    kernel = kernel_of(found.initial_params)
     assert kernel.shape == (R, K)
     fold, d = jax.random.fold_in, graph.degrees()
     for t in range(STEPS):
@@ -200,19 +230,56 @@ def test_steps_by_hand(run, key, graph, features, targets, network):
                 rows[i] += weight * features[j]
         errors = rows @ kernel - targets[nodes]
         np.testing.assert_allclose(found.batch_loss[t], np.sum(errors**2) / 10, rtol=1e-11)
-        kernel -= 0.1 * rows.T @ errors / 5
-    np.testing.assert_allclose(found.params["params"]["kernel"], kernel, rtol=1e-11)
+        kernel = kernel - 0.1 * rows.T @ errors / 5
+    np.testing.assert_allclose(kernel_of(found.params), kernel, rtol=1e-11)
 
 
 def test_losses_stand_before_their_update(run):
     """A run that starts from the result of another continues its full loss."""
     usual = run(fan_out=2)
     start = np.array(usual.initial_params["params"]["kernel"])
-    again = run(fan_out=2, initial_params=start)
-    jax.tree.map(np.testing.assert_array_equal, again, usual)
-    later = run(fan_out=2, initial_params=usual.params)
-    assert later.full_loss[0] != usual.full_loss[-1]
-    np.testing.assert_allclose(later.full_loss[0], usual.full_loss[-1], rtol=0.05)
+    again = run(fan_out=2, initial_params=start, **FROM_START)
+    same = usual._replace(batch_loss=None, validation_loss=None)
+    jax.tree.map(np.testing.assert_array_equal, again, same)
+    later = run(fan_out=2, initial_params=usual.params, **FROM_START)
+    continued = np.asarray(later.full_loss)[0], np.asarray(usual.full_loss)[-1]
+    assert continued[0] != continued[1]
+    np.testing.assert_allclose(*continued, rtol=0.05)
+
+
+@pytest.fixture(scope="module")
+def losses_of_ten(key, graph, features):
+    """Batch losses of nine steps on nodes 0 … 9, compiled, of (mode, batch size, fan-out).
+
+    Without neighbours (fan-out 0) outputs stay 0, and node i loses 2^i.
+    """
+    targets = np.sqrt(2.0 * 2.0 ** np.arange(N))[:, None]
+
+    def losses(mode, batch_size, fan_out):
+        return train(
+            key,
+            graph,
+            features,
+            targets,
+            np.arange(10),
+            batches=mode,
+            step_size=0.1,
+            batch_size=batch_size,
+            fan_out=fan_out,
+            num_steps=9,
+            record=("batch",),
+            max_batch_size=16,
+            max_fan_out=LARGEST,
+        ).batch_loss
+
+    return jax.jit(losses, static_argnums=0)
+
+
+@pytest.fixture(scope="module")
+def grid_of_ten(losses_of_ten):
+    """The same in epochs, for six sizes and fan-outs at once."""
+    losses = jax.vmap(lambda size, fan_out: losses_of_ten("epoch", size, fan_out))
+    return lambda *sizes: np.asarray(jax.jit(losses)(*sizes))
 
 
 def decoded(losses, counts):
@@ -222,27 +289,11 @@ def decoded(losses, counts):
 
 
 @pytest.mark.parametrize("mode", ["fresh", "epoch"])
-def test_batches(key, mode):
-    """On nodes without neighbours outputs stay 0, and a batch's loss says which nodes it holds."""
-    graph = graphs.from_edges([], 10)
-    targets = np.sqrt(2.0 * 2.0 ** np.arange(10))[:, None]
+def test_batches(losses_of_ten, grid_of_ten, mode):
+    """A batch's loss says which nodes it holds."""
 
-    @jax.jit
     def losses(batch_size):
-        return train(
-            key,
-            graph,
-            np.ones((10, 1)),
-            targets,
-            np.arange(10),
-            batches=mode,
-            step_size=1.0,
-            batch_size=batch_size,
-            fan_out=3,
-            num_steps=9,
-            record=("batch",),
-            max_batch_size=16,
-        ).batch_loss
+        return losses_of_ten(mode, batch_size, 0)
 
     if mode == "fresh":
         found = decoded(losses(4), [4] * 9)
@@ -255,21 +306,23 @@ def test_batches(key, mode):
     for first in (0, 3, 6):
         assert set.union(*found[first : first + 3]) == set(range(10))
     assert found[:3] != found[3:6] != found[6:]
-    assert all(decoded([loss], [1])[0] for loss in losses(1))
-    batched = jax.vmap(losses)(np.array([3, 4]))  # the order of an epoch is drawn in every lane
+    assert all(decoded([loss], [1])[0] for loss in np.asarray(losses(1)))
+    # The order of an epoch is drawn in every lane.
+    batched = grid_of_ten(np.array([3, 4, 1, 2, 5, 6]), np.zeros(6, np.int64))
     np.testing.assert_allclose(batched[1], losses(4), rtol=1e-14)
 
 
 def test_one_program_serves_the_grid_and_equals_single_runs(run, key):
     """Traced batch size, fan-out, step size and key under one vmap; the same key, the same bits."""
-    sizes, fans = np.array([4, 16, 16]), np.array([2, 3, 5])
+    sizes, fans = np.array([4, 16, 16]), np.array([2, 3, LARGEST])
     steps, keys = np.array([0.1, 0.2, 0.05]), jax.random.split(key, 3)
 
     @jax.vmap
     def cell(key, b, fan_out, step_size):
         return run(key=key, batch_size=b, fan_out=fan_out, step_size=step_size)
 
-    grid = jax.jit(cell)(keys, sizes, fans, steps)
+    grid = jax.tree.map(np.asarray, jax.jit(cell)(keys, sizes, fans, steps))
+    keys = list(keys)
 
     def single(i, **change):
         b, fan_out = int(sizes[i]), int(fans[i])
@@ -280,15 +333,18 @@ def test_one_program_serves_the_grid_and_equals_single_runs(run, key):
         jax.tree.map(lambda a, b, i=i: np.testing.assert_allclose(a[i], b, rtol=1e-11), grid, alone)
         jax.tree.map(np.testing.assert_array_equal, single(i), alone)
     # Nor do the static bounds matter.
-    exact = single(1, max_batch_size=None, max_fan_out=None)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, rtol=1e-11), grid, exact)
+    exact = single(1, max_batch_size=None, max_fan_out=None, record=("batch", "sampled"))
+    same = grid._replace(full_loss=None, validation_loss=None)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, rtol=1e-11), same, exact)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_float32_is_float64_to_its_rounding(run, features, optimizer):
     loss = "mse" if optimizer == "sgd" else "cross_entropy"
     record = ("batch", "full", "validation")
-    wide = run(optimizer=optimizer, loss=loss, fan_out=2, batch_size=5, record=record)
+    # Programs of other tests, so that `sgd` records the sampled loss as well.
+    wide_record = {} if optimizer == "sgd" else {"record": record}
+    wide = run(optimizer=optimizer, loss=loss, fan_out=2, batch_size=5, **wide_record)
     with jax.enable_x64(optimizer == "sgd"):
         narrow = run(
             optimizer=optimizer,
@@ -322,30 +378,27 @@ def test_targets_of_other_nodes_are_never_read(run, targets):
 
 @pytest.mark.parametrize("network", ["sage", "gcn_block", "gat"])
 def test_nothing_sampled_leaves_the_parameters(run, network):
-    record = {} if network == "sage" else {"record": ("batch",)}
-    found = run(network=network, fan_out=0, **record)
+    found = run(network=network, fan_out=0, **RECORDS[network])
     jax.tree.map(np.testing.assert_array_equal, found.params, found.initial_params)
     np.testing.assert_allclose(found.batch_loss, 0.5, rtol=1e-14)
 
 
 def test_losses_that_are_not_recorded(run):
+    """Some are recorded every ten steps; `batch` alone is left out where FROM_START is used."""
     usual = run(fan_out=2)
-    sparse = run(fan_out=2, record_every=10, record=("batch", "full"))
+    sparse = run(fan_out=2, record_every=10, record=("batch", "sampled"))
     np.testing.assert_allclose(sparse.batch_loss, usual.batch_loss, rtol=1e-13)
-    np.testing.assert_allclose(sparse.full_loss, usual.full_loss[::10], rtol=1e-13)
-    assert sparse.sampled_loss is None
+    sampled_loss = np.asarray(usual.sampled_loss)[::10]
+    np.testing.assert_allclose(sparse.sampled_loss, sampled_loss, rtol=1e-13)
+    assert sparse.full_loss is None
     assert sparse.validation_loss is None
-    alone = run(fan_out=2, record=("sampled", "validation"), validation_nodes=None)
-    assert alone.batch_loss is None
-    assert alone.validation_loss is None
-    np.testing.assert_allclose(alone.sampled_loss, usual.sampled_loss, rtol=1e-13)
 
 
 def test_initial_parameters_may_be_the_one_array(run):
     kernel = np.arange(R * K, dtype=np.float64).reshape(R, K)
-    found = run(initial_params=kernel)
+    found = run(initial_params=kernel, **FROM_START)
     np.testing.assert_array_equal(found.initial_params["params"]["kernel"], kernel)
-    nested = run(initial_params={"params": {"kernel": kernel}})
+    nested = run(initial_params={"params": {"kernel": kernel}}, **FROM_START)
     jax.tree.map(np.testing.assert_array_equal, found, nested)
 
 
@@ -432,18 +485,11 @@ def test_cross_entropy_takes_probabilities(run, targets, as_users_call, row, mat
         run(targets=targets[:, :1], loss="cross_entropy")
 
 
-def test_traced_sizes_are_clamped(run):
+def test_traced_sizes_are_clamped(grid_of_ten):
     """Also 64-bit ones that 32 bits can't hold, to what the same program does with the bounds."""
-    change = {"batches": "epoch", "num_steps": 3, "record": ("batch",)}
-    bounds = np.array([0, -3, 2**40, 2**32 + 2, 1, 16], np.int64)
+    bounds = np.array([0, -3, 2**40, 2**32 + 2, 1, 10], np.int64)
     fans = np.array([-1, -(2**40), 2**40, 2**32 + 2, 0, LARGEST], np.int64)
-
-    @jax.jit
-    @jax.vmap
-    def losses(size, fan_out):
-        return run(batch_size=size, fan_out=fan_out, **change).batch_loss
-
-    found = losses(bounds, fans)
+    found = grid_of_ten(bounds, fans)
     for i, expected in enumerate((4, 4, 5, 5)):
         np.testing.assert_array_equal(found[i], found[expected])
     assert np.all(found[4] != found[5])

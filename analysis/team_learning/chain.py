@@ -85,13 +85,11 @@ def _amplification(key: jax.Array) -> xr.Dataset:
     errors = _random_chains(key)
     single = np.eye(STAGES) * 0.3
     equal = np.array(ERRORS)[:, None] * np.ones(STAGES)
-    found = np.asarray(
-        jax.vmap(theory.chain_amplification)(1 - np.concatenate([errors, single, equal]))
-    )
+    best = 1 - 0.1 * errors
+    chains = 1 - np.concatenate([errors, single, equal])
+    found, terms = map(np.asarray, _amplified(chains, 1 - errors, best))
     stage = np.arange(1, STAGES + 1)
     mean_stage = (errors * stage).sum(axis=1) / errors.sum(axis=1)
-    best = 1 - 0.1 * errors
-    terms = np.asarray(jax.vmap(theory.product_gap_terms)(1 - errors, best))
     uniform = [float(theory.uniform_chain_amplification(STAGES, g)) for g in ERRORS]
     case, place, size = "chain_case", "chain_place", "chain_equal"
     return xr.Dataset(
@@ -151,6 +149,15 @@ def _amplification(key: jax.Array) -> xr.Dataset:
         },
         coords={case: np.arange(CHAINS), place: stage, size: list(ERRORS)},
     )
+
+
+@jax.jit
+def _amplified(
+    chains: jax.Array, success: jax.Array, best: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Amplification of every chain; what each stage takes off the outcome, for pairs of chains."""
+    amplified = jax.vmap(theory.chain_amplification)(chains)
+    return amplified, jax.vmap(theory.product_gap_terms)(success, best)
 
 
 def _minimax() -> xr.Dataset:
@@ -305,8 +312,9 @@ def _solved(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _curves() -> xr.Dataset:
-    """Solved shares on a fine grid, for the figure."""
+    """Solved shares and a joint learner's regret on a fine grid, for the figures."""
     process, outcome = _solved(FINE)
+    regret = jax.vmap(lambda n: theory.information_regret(n, CONTEXTS, 2, COUPLING, "joint"))(FINE)
     words = "solved share of contexts by "
     return xr.Dataset(
         {
@@ -319,6 +327,11 @@ def _curves() -> xr.Dataset:
                 "chain_fine",
                 outcome,
                 {"long_name": words + "the outcome"},
+            ),
+            "chain_joint_curve": (
+                "chain_fine",
+                np.asarray(regret),
+                {"long_name": "expected regret of a joint learner of contexts"},
             ),
         },
         coords={"chain_fine": ("chain_fine", FINE, {"units": "trajectories"})},
@@ -360,7 +373,6 @@ def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
             "phases_failure_thin": wrong[:, 3],
             "local": jnp.mean(named.local, axis=0),
             "attrition": jnp.mean(explored.reached.astype(jnp.float64), axis=0) / EXPLORERS,
-            "error_on_policy": jnp.mean(explored.errors.astype(jnp.float64), axis=0),
             "error": apart,
             "joint": jnp.mean(named.joint, axis=0),
             "tokens_process": jnp.mean(solved.process, axis=(0, 2)),
@@ -375,7 +387,6 @@ def _simulated(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         "phases_failure": ("chain_team", "failures after both phases"),
         "phases_failure_thin": ("chain_team", "failures, team phase without the factor K^2"),
         "attrition": ("chain_stage", "share of trajectories that reach the stage"),
-        "error_on_policy": ("chain_stage", "errors of stages that learn on-policy"),
         "error": ("chain_stage", "errors of stages trained apart"),
         "joint": ("chain_explored", "regret of a joint learner"),
         "local": ("chain_explored", "regret of local policies"),

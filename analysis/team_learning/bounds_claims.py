@@ -13,8 +13,8 @@ def _derived(heading: str) -> Source:
     return Source("derived", f"docs/team_learning.md#{heading}")
 
 
-# What 4·10⁴ failures of probability .05 resolve.
-FAILURES = 0.1
+# What 6·10⁴ trials that fail with probability .05 resolve.
+FAILURES = 0.15
 ROUNDING = 1e-9
 # Relative distance of the bounds' ratio from the exact one, on this table.
 TRACKING = 0.2

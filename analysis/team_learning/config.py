@@ -20,7 +20,7 @@ class Config:
     """Runs behind the rates of failure at exact sizes and bounds."""
     bounds_trials: int = 512
     """Trials of each of these runs, under full information."""
-    bounds_discovery_trials: int = 192
+    bounds_discovery_trials: int = 256
     """Trials of each, in discovery without noise."""
 
     chain_seeds: int = 256

@@ -18,6 +18,8 @@ from boundlab.typing import Count, Scalar
 
 STARTS = ("random", "own")
 LEARNERS = ("joint", "local")
+# A lead of λ over Δ/K below this, relative to λ, is rounding.
+ROUNDING = 1e-12
 
 
 @float64
@@ -54,7 +56,7 @@ def best_response_floor(
     if start == "own" or actions == 1 or agents == 1:
         return jnp.zeros((), jnp.float64)
     floor = delta * ((1.0 - 1.0 / actions) - 1.0 / agents)
-    return jnp.where(weight > delta / agents, floor, 0.0)
+    return jnp.where(_lead(weight, delta, agents) > 0.0, floor, 0.0)
 
 
 @float64
@@ -98,7 +100,7 @@ def two_phase_samples(
     """
     actions, agents = _sizes(num_actions, num_agents)
     delta, weight = _scalar("gap", gap), _scalar("coupling", coupling)
-    lead = weight - delta / agents
+    lead = _lead(weight, delta, agents)
     if not is_traced(lead) and lead <= 0.0:
         raise fail(
             "coupling", float(weight), f"a number > {float(delta) / agents:g}, gap/num_agents"
@@ -184,6 +186,12 @@ def information_class_sizes(num_actions: Count, num_agents: Count) -> tuple[floa
     if agents * math.log10(actions) > 300:
         raise fail("num_agents", f"{agents} with {actions} actions", "A and K with A^K ≤ 1e300")
     return float(actions) ** agents * math.log(actions), actions * math.log(actions)
+
+
+def _lead(coupling: Float[Array, ""], gap: Float[Array, ""], agents: int) -> Float[Array, ""]:
+    """λ − Δ/K, 0 where that is rounding."""
+    lead = coupling - gap / agents
+    return jnp.where(lead > ROUNDING * coupling, lead, jnp.minimum(lead, 0.0))
 
 
 def _samples(

@@ -7,6 +7,7 @@ Every stage earns its own (process) reward of 1/K; Π_k p_k is the outcome's, al
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -168,7 +169,7 @@ def _survival(probabilities: Float[Array, " K"]) -> Float[Array, " K"]:
 @partial(jax.jit, static_argnames="stages")
 def _uniform(error: Float[Array, ""], stages: int) -> Float[Array, ""]:
     def step(
-        _: int, sums: tuple[Float[Array, ""], Float[Array, ""]]
+        _: Any, sums: tuple[Float[Array, ""], Float[Array, ""]]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         inner = 1.0 + (1.0 - error) * sums[0]
         return inner, sums[1] + inner

@@ -24,6 +24,8 @@ KINDS = ("independent", "dependent")
 MOST_DEPENDENT = 16
 MOST_INDEPENDENT = 10**5
 HALVINGS = 64
+# A loss above ε by less than this, relative to ε, equals it.
+ROUNDING = 1e-12
 
 
 class _Suprema(NamedTuple):
@@ -139,6 +141,7 @@ def staged_failure(
     size = _number("gap", gap, 0.0, 1.0)
     samples = _number("samples_per_arm", samples_per_arm)
     error = float(ndtr(-size * np.sqrt(samples / 2.0)))
+    epsilon *= 1.0 + ROUNDING
     if kind == "independent":
         failing = np.arange(1, agents + 1) * size / agents > epsilon
         if not failing.any():

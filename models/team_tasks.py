@@ -30,7 +30,7 @@ class ParityTask:
     Parity is invisible in every K − 1 agents' marginal rewards (K ≥ 2), so that agents that learn one by
     one end at (0, …, 0), max(0, λ − Δ/K) below the best.
 
-    Raises `ValueError` naming the argument. Source: derived, docs/team_learning.md#discovery.
+    Raises `ValueError` naming the argument. Source: derived, docs/team_learning.md#parity.
     """
 
     num_actions: Count

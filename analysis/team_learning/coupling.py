@@ -5,6 +5,8 @@ N are in trajectories; regret is in the team's reward. `own` agents are paid the
 `shared` ones and the joint learner the team's outcome.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -112,7 +114,7 @@ def _expected(exact: xr.Dataset) -> xr.Dataset:
         coupling_weight=SIMULATED_WEIGHTS, coupling_budget=SIMULATED_BUDGETS
     )
     joint, own = (found.sel(coupling_learner=name, drop=True) for name in LEARNERS[:2])
-    floor = np.maximum(0.0, found["coupling_weight"] - GAP / AGENTS)
+    floor = (found["coupling_weight"] - GAP / AGENTS).clip(0.0)
     often, frequent = joint >= LEAST_REGRET, (floor > 1e-9) & (own > floor + LEAST_ABOVE_FLOOR)
     cases = {
         "joint": (joint.where(often), "expected regret, joint learner"),
@@ -182,7 +184,7 @@ def _simulated(config: Config, exact: xr.Dataset, key: jax.Array, repeat: Repeat
     sides = ("coupling_crossing_weight", "coupling_seed", "coupling_side")
     few = len(SIMULATED_BUDGETS)
     crossed = np.isin(SIMULATED_WEIGHTS, CROSSING_WEIGHTS)
-    variables = {}
+    variables: dict[str, Any] = {}
     for name, words in (("joint", "joint learner"), ("own", "own rewards")):
         values = found[name].values
         variables[f"coupling_regret_{name}"] = (
@@ -229,8 +231,11 @@ def _alignments() -> xr.Dataset:
     def tensors(weight: jax.Array) -> dict[str, jax.Array]:
         order = teams.OrderTask(ACTIONS, AGENTS, GAP, weight, ORDER)
         needle = teams.NeedleTask(ACTIONS, AGENTS, weight)
-        tasks = {"parity": _task(weight), "order": order, "needle": needle}
-        return {kind: teams.reward_tensor(task) for kind, task in tasks.items()}
+        return {
+            "parity": teams.reward_tensor(_task(weight)),
+            "order": teams.reward_tensor(order),
+            "needle": teams.reward_tensor(needle),
+        }
 
     def forms(weight: jax.Array) -> dict[str, theory.TaskAlignment]:
         return {

@@ -81,9 +81,10 @@ def read_task(task: Any) -> Task:
         own = checked("own_noise_std", numbers["own_noise_std"])
         numbers["outcome_noise_std"] = own / agents**0.5
     read = {name: checked(name, value) for name, value in numbers.items()}
-    groups = _groups(actions, agents)
-    sizes = [jnp.asarray(float(size), jnp.float64) for size in (actions, agents, actions**agents)]
-    return Task(*sizes, **read, **{name: jnp.asarray(row) for name, row in groups.items()})
+    read |= {name: jnp.asarray(row) for name, row in _groups(actions, agents).items()}
+    sizes = {"num_actions": actions, "num_agents": agents, "num_joint": actions**agents}
+    read |= {name: jnp.asarray(float(size), jnp.float64) for name, size in sizes.items()}
+    return Task(**read)
 
 
 def checked(name: str, value: Scalar, minimum: float = 0.0) -> Value:

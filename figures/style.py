@@ -1,6 +1,7 @@
-"""One look for every figure: colours safe for the colour-blind, labelled axes, no clutter."""
+"""One look for every figure, safe for the colour-blind, labelled and without clutter; their order."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,3 +40,17 @@ def mean_and_error(samples: Any, dim: str = "seed", width: float = 2.0) -> tuple
     mean = samples.mean(dim)
     error = width * samples.std(dim, ddof=1) / samples.sizes[dim] ** 0.5
     return mean, error
+
+
+def drawn_in_order(parts: Sequence[Any], dataset: Any) -> dict[str, tuple[Any, str]]:
+    """Figures and captions of all `parts` by name; F2-x or E10b-x by number, then letter."""
+    drawn: dict[str, tuple[Any, str]] = {}
+    for part in parts:
+        drawn |= part.draw(dataset)
+
+    def place(name: str) -> tuple[int, str]:
+        found = re.match(r"[A-Z](\d+)(\w*)-", name)
+        assert found is not None, name
+        return int(found[1]), found[2]
+
+    return {name: drawn[name] for name in sorted(drawn, key=place)}

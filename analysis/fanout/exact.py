@@ -63,8 +63,8 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         )
 
     def losses(network: str, **change: Any) -> Any:
-        """Its batch losses."""
-        return trained(network, **change).batch_loss
+        """Its batch losses, the only ones recorded."""
+        return trained(network, record=("batch",), **change).batch_loss
 
     sizes, fan_outs = (jnp.asarray(column) for column in zip(*CELLS, strict=True))
 

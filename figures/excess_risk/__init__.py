@@ -13,6 +13,7 @@ from boundlab.figures.excess_risk import (
     stability,
     structure,
 )
+from boundlab.figures.style import drawn_in_order
 
 PARTS = (
     structure,
@@ -28,7 +29,4 @@ PARTS = (
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Figure, str]]:
     """Every figure of the study under its name, F1 to F11 in order, with its caption."""
-    drawn: dict[str, tuple[Figure, str]] = {}
-    for part in PARTS:
-        drawn |= part.draw(dataset)
-    return dict(sorted(drawn.items(), key=lambda item: int(item[0].split("-")[0][1:])))
+    return drawn_in_order(PARTS, dataset)

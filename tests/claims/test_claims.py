@@ -47,7 +47,7 @@ def test_no_claim_is_violated_and_every_control_is_rejected(verdicts: dict) -> N
     assert not passed, "these checks have no power"
 
 
-@pytest.mark.parametrize("study_name", ["excess_risk", "fanout"])
+@pytest.mark.parametrize("study_name", ["excess_risk", "fanout", "team_learning"])
 def test_no_control_is_its_claim_turned_round(study_name: str, smoke: xr.Dataset) -> None:
     """The opposite of a claim is rejected wherever the claim holds, and says nothing of its power."""
 
@@ -108,9 +108,12 @@ def test_no_simulated_value_is_missing(smoke: xr.Dataset) -> None:
 @every_study
 def test_figures_are_labelled(study_name: str, smoke: xr.Dataset) -> None:
     drawn = import_module(f"boundlab.figures.{study_name}").draw(smoke)
-    letter, last = {"excess_risk": ("F", 11), "fanout": ("E", 9), "graph_diffusion": ("E", 10)}[
-        study_name
-    ]
+    letter, last = {
+        "excess_risk": ("F", 11),
+        "fanout": ("E", 9),
+        "graph_diffusion": ("E", 10),
+        "team_learning": ("F", 11),
+    }[study_name]
     numbers = sorted({int(re.match(rf"{letter}(\d+)", name)[1]) for name in drawn})
     assert numbers == list(range(1, last + 1))
     for name, (figure, caption) in drawn.items():

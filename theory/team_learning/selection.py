@@ -7,6 +7,7 @@ balanced design takes m·M of them. Whose rewards are compared, an agent's own o
 and σ.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -98,7 +99,7 @@ def slippage_failure(num_arms: Numbers, x: Numbers) -> Float[Array, "*batch"]:
     """
     arms, at = _paired(num_arms, "x", x)
     check_number("x", x, 0)
-    return jnp.vectorize(lambda m, z: jnp.exp(_log_failure(m, z)))(arms, at)
+    return _failures(arms.reshape(-1), at.reshape(-1)).reshape(arms.shape)
 
 
 @float64
@@ -123,7 +124,7 @@ def slippage_root(num_arms: Numbers, failure_probability: Numbers) -> Float[Arra
     """
     arms, delta = _paired(num_arms, "failure_probability", failure_probability)
     check_number("failure_probability", failure_probability, 0, 1, low_open=True, high_open=True)
-    return jnp.vectorize(_root)(arms, delta)
+    return _roots(arms.reshape(-1), delta.reshape(-1)).reshape(arms.shape)
 
 
 @float64
@@ -208,6 +209,15 @@ def group_probabilities(
 
 
 @jax.jit
+def _failures(arms: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+    return jnp.exp(jax.vmap(_log_failure)(arms, x))
+
+
+@jax.jit
+def _roots(arms: Float[Array, " n"], delta: Float[Array, " n"]) -> Float[Array, " n"]:
+    return jax.vmap(_root)(arms, delta)
+
+
 def _log_failure(arms: Float[Array, ""], x: Float[Array, ""]) -> Float[Array, ""]:
     """Log q(M, x), −∞ for M = 1."""
     x = jnp.minimum(x, FURTHEST)
@@ -224,7 +234,6 @@ def _log_failure(arms: Float[Array, ""], x: Float[Array, ""]) -> Float[Array, ""
     return jnp.where(alone, -jnp.inf, jnp.where(x > 0.0, peak + log_step, uniform))
 
 
-@jax.jit
 def _root(arms: Float[Array, ""], delta: Float[Array, ""]) -> Float[Array, ""]:
     """x* by halving an interval that the union bound 4 ln((M − 1)/(2δ)) ≥ x*² closes."""
     goal = jnp.log(delta)
@@ -240,7 +249,8 @@ def _root(arms: Float[Array, ""], delta: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.where(fails, middle, low), jnp.where(fails, high, middle)
 
     low, high = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros_like(high), high))
-    reached = delta >= 1.0 - 1.0 / arms
+    # To rounding: 2/3 and 1 − 1/3 differ.
+    reached = arms * (1.0 - delta) <= 1.0 + 1e-15
     return jnp.where(reached, 0.0, 0.5 * (low + high))
 
 
@@ -267,7 +277,6 @@ def _log_cdf(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return jnp.where(z > 0.0, jnp.log1p(-jnp.where(z > 0.0, tail, 0.5)), left)
 
 
-@jax.jit
 def _law(k: Float[Array, " k"], p: Float[Array, ""]) -> Float[Array, " k"]:
     """Bin(m, p) on 0, …, m."""
     m = k[-1]
@@ -275,6 +284,7 @@ def _law(k: Float[Array, " k"], p: Float[Array, ""]) -> Float[Array, " k"]:
     return jnp.exp(log_choose + xlogy(k, p) + xlog1py(m - k, -p))
 
 
+@functools.partial(jax.jit, static_argnames="m")
 def _bernoulli(
     arms: Float[Array, ""], best: Float[Array, ""], other: Float[Array, ""], m: int
 ) -> Float[Array, ""]:
@@ -295,17 +305,19 @@ def _bernoulli(
     return jnp.where(arms <= 1.0, 1.0, jnp.sum(_law(k, best) * others * ties))
 
 
-def _paired(num_arms: Any, name: str, other: Any) -> tuple[Float[Array, "*m"], Float[Array, "*n"]]:
+def _paired(num_arms: Any, name: str, other: Any) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
     """M ≥ 1 and the other argument as arrays that broadcast; `name` is named where they don't."""
     arms = _floats("num_arms", num_arms)
     check_number("num_arms", arms, 1, 1e300)
     rest = _floats(name, other)
     check_number(name, rest)
     try:
-        np.broadcast_shapes(np.shape(arms), np.shape(rest))
+        shape = np.broadcast_shapes(np.shape(arms), np.shape(rest))
     except ValueError as error:
         raise fail(name, f"shape {np.shape(rest)}", f"one that fits {np.shape(arms)}") from error
-    return jnp.asarray(arms).astype(jnp.float64), jnp.asarray(rest).astype(jnp.float64)
+    both = (jnp.asarray(one).astype(jnp.float64) for one in (arms, rest))
+    first, second = (jnp.broadcast_to(one, shape) for one in both)
+    return first, second
 
 
 def _floats(name: str, value: Any) -> Any:

@@ -131,24 +131,23 @@ def pac_lower_bound(
 
 
 @jax.jit
-def _slippage(arms: Float[Array, "..."], x: Float[Array, "..."]) -> SlippageBounds:
-    others, at = jnp.broadcast_arrays(arms - 1.0, x)
+def _slippage(arms: Float[Array, "*n"], x: Float[Array, "*n"]) -> SlippageBounds:
+    others = arms - 1.0
     return SlippageBounds(
-        -0.5 * jnp.expm1(others * log_ndtr(at)),
-        -jnp.expm1(others * log_ndtr(at / jnp.sqrt(2.0))),
-        0.5 * others * jnp.exp(-0.25 * at**2),
+        -0.5 * jnp.expm1(others * log_ndtr(x)),
+        -jnp.expm1(others * log_ndtr(x / jnp.sqrt(2.0))),
+        0.5 * others * jnp.exp(-0.25 * x**2),
     )
 
 
 @jax.jit
-def _fano(arms: Float[Array, "..."], delta: Float[Array, "..."]) -> Float[Array, "..."]:
-    arms, delta = jnp.broadcast_arrays(arms, delta)
+def _fano(arms: Float[Array, "*n"], delta: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return jnp.maximum(2.0 * ((1.0 - delta) * jnp.log(arms) - jnp.log(2.0)), 0.0)
 
 
 @jax.jit
-def _union(arms: Float[Array, "..."], delta: Float[Array, "..."]) -> Float[Array, "..."]:
-    others, delta = jnp.broadcast_arrays(arms - 1.0, delta)
+def _union(arms: Float[Array, "*n"], delta: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    others = arms - 1.0
     some = others > 0.0
     log_ratio = jnp.log(jnp.where(some, others, 1.0)) - jnp.log(2.0 * delta)
     return jnp.where(some, jnp.maximum(4.0 * log_ratio, 0.0), 0.0)
@@ -156,16 +155,16 @@ def _union(arms: Float[Array, "..."], delta: Float[Array, "..."]) -> Float[Array
 
 @jax.jit
 def _any_algorithm(
-    arms: Float[Array, "..."], delta: Float[Array, "..."], ratio: Float[Array, ""]
-) -> Float[Array, "..."]:
-    others, delta = jnp.broadcast_arrays(arms - 1.0, delta)
+    arms: Float[Array, "*n"], delta: Float[Array, "*n"], ratio: Float[Array, ""]
+) -> Float[Array, "*n"]:
+    others = arms - 1.0
     divergence = (1.0 - 2.0 * delta) * (jnp.log1p(-delta) - jnp.log(delta))
     return jnp.where(delta < 0.5, others * 0.5 * ratio**2 * divergence, 0.0)
 
 
 def _arms_and(
     name: str, num_arms: Any, other: Any
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
     """M ≥ 1 and the other argument, as arrays that broadcast."""
     whole = isinstance(num_arms, int) and not isinstance(num_arms, bool)
     if whole and abs(num_arms) > 10**300:
@@ -174,10 +173,12 @@ def _arms_and(
     check_number("num_arms", arms, 1, 1e300)
     check_number(name, other)
     try:
-        np.broadcast_shapes(np.shape(arms), np.shape(other))
+        shape = np.broadcast_shapes(np.shape(arms), np.shape(other))
     except ValueError as error:
         raise fail(name, f"shape {np.shape(other)}", f"one that fits {np.shape(arms)}") from error
-    return jnp.asarray(arms).astype(jnp.float64), jnp.asarray(other).astype(jnp.float64)
+    both = (jnp.asarray(one).astype(jnp.float64) for one in (arms, other))
+    first, second = (jnp.broadcast_to(one, shape) for one in both)
+    return first, second
 
 
 def _check_probability(value: Any) -> None:

@@ -147,11 +147,14 @@ def _team_failures(
 
 
 def _over(one: Any, budgets: Float[Array, " n"]) -> Float[Array, " n"]:
-    return jax.lax.map(one, budgets, batch_size=min(budgets.size, BATCH))
+    if budgets.size <= BATCH:
+        return jax.vmap(one)(budgets)
+    return jax.lax.map(one, budgets, batch_size=BATCH)
 
 
 def _filled(budgets: Float[Array, "*budgets"]) -> Float[Array, " n"]:
-    return jnp.pad(budgets.reshape(-1), (0, STEP - 1 - (budgets.size - 1) % STEP))
+    step = STEP if budgets.size <= BATCH else BATCH
+    return jnp.pad(budgets.reshape(-1), (0, step - 1 - (budgets.size - 1) % step))
 
 
 def _budgets(num_trajectories: Numbers) -> Float[Array, "*budgets"]:

@@ -299,6 +299,9 @@ def test_traced_tasks_and_shapes():
     assert team_regret(np.full((2, 1, 3), 64.0), task(), "own").shape == (2, 1, 3)
     assert team_regret(64, task(), "own").shape == ()
     assert team_regret(np.zeros(0), task(), "own").shape == (0,)
+    many = team_regret(np.linspace(1.0, 900.0, 1100), task(), "own")
+    few = team_regret(np.array([1.0, 900.0]), task(), "own")
+    np.testing.assert_allclose(np.asarray(many)[[0, -1]], few, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("as_users_call")

@@ -110,7 +110,7 @@ def exact_laws(tables: Tables, budgets: np.ndarray) -> dict[str, np.ndarray]:
 
 def _teammates(actions: np.ndarray, agents: np.ndarray, gap: float) -> np.ndarray:
     """Variance of the additive reward when teammates act uniformly (E4), at noise 1 of an agent."""
-    return (agents - 1) / agents**2 * gap**2 * (actions - 1) / actions**2
+    return np.asarray((agents - 1) / agents**2 * gap**2 * (actions - 1) / actions**2)
 
 
 @jax.jit

@@ -277,7 +277,7 @@ def _common(
 
 
 def _numbers(
-    name: str, value: Any, low: float, shape: tuple[int, ...] = ()
+    name: str, value: Any, low: int, shape: tuple[int, ...] = ()
 ) -> Float[Array, "*shape"]:
     check_shape(name, value, shape)
     check_number(name, value, low)

@@ -63,12 +63,12 @@ def test_amplification_of_tiny_errors():
 
 
 def test_equal_errors_by_the_closed_form(chances):
-    for stages, error in itertools.product((1, 2, 7, 40), (1e-12, 1e-5, 0.03, 0.5, 1.0)):
+    for stages, error in itertools.product((1, 6, 40), (1e-12, 1e-5, 0.03, 0.5, 1.0)):
         g = Fraction(error)
         closed = (1 - (1 - g) * (1 - (1 - g) ** stages) / (stages * g)) / g
         found = float(uniform_chain_amplification(stages, error))
         assert found == pytest.approx(float(closed), rel=1e-13)
-    assert float(uniform_chain_amplification(9, 0.0)) == 5.0
+    assert float(uniform_chain_amplification(6, 0.0)) == 3.5
     general = float(chain_amplification(np.full(6, 0.75)))
     assert float(uniform_chain_amplification(6, 0.25)) == pytest.approx(general, rel=1e-14)
 

@@ -167,7 +167,9 @@ def _states_and_actions(
     return states, jnp.asarray(action_counts).astype(jnp.float64)
 
 
-def _positive(name: str, value: Any, least: float = 0) -> Float[Array, ""]:
+def _positive(name: str, value: Any, least: int = 0) -> Float[Array, ""]:
+    if type(value) is int and abs(value) < 10**300:
+        value = float(value)  # A^K may pass every integer type
     check_shape(name, value, ())
     check_number(name, value, least, low_open=least == 0)
     return jnp.asarray(value).astype(jnp.float64)

@@ -1,5 +1,6 @@
-"""Shared by the tests of models: one small operator and one teacher."""
+"""Shared by the tests of models: one small operator, one teacher, and lists of keys."""
 
+import jax
 import jaxtyping
 import numpy as np
 import pytest
@@ -23,3 +24,18 @@ def operator() -> np.ndarray:
 def theta_star() -> np.ndarray:
     """A teacher (6,) of mixed signs."""
     return np.array([1.0, -0.5, 0.8, 0.3, -1.2, 0.6])
+
+
+@pytest.fixture(scope="session")
+def keys():
+    """Function (seed, count ≤ 3,500) of a list of keys, for loops.
+
+    Unpacked by NumPy: iterating over an array of keys compiles a program for each length.
+    """
+
+    def call(seed: int, count: int) -> list[jax.Array]:
+        split = jax.random.split(jax.random.key(seed, impl="threefry2x32"), 3500)
+        numbers = np.asarray(jax.random.key_data(split))[:count]
+        return [jax.random.wrap_key_data(pair, impl="threefry2x32") for pair in numbers]
+
+    return call

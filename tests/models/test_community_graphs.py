@@ -40,10 +40,10 @@ def test_a_fixed_mix_has_its_counts_at_every_node(key, n, degree, classes, homop
     assert (len(sizes), sizes.max() - sizes.min()) in {(classes, 0), (classes, 1)}
 
 
-def test_in_neighbors_of_a_fixed_mix_are_uniform_subsets():
+def test_in_neighbors_of_a_fixed_mix_are_uniform_subsets(keys):
     """Node 4 of two classes of four: one of 3 own pairs and one of 4 others, 12 equally likely."""
     counts = {}
-    for k in jax.random.split(jax.random.key(81, impl="threefry2x32"), 600):
+    for k in keys(81, 600):
         graph = graphs.fixed_mix(k, 8, 3, 2, 2 / 3)
         row = tuple(np.flatnonzero(graph.adjacency()[4]).tolist())
         counts[row] = counts.get(row, 0) + 1
@@ -52,12 +52,11 @@ def test_in_neighbors_of_a_fixed_mix_are_uniform_subsets():
     assert stats.chisquare(list(counts.values())).pvalue > 1e-4
 
 
-def test_stochastic_block_draws_each_edge_with_its_probability():
+def test_stochastic_block_draws_each_edge_with_its_probability(keys):
     labels = np.array([0, 1, 0, 2, 1, 0, 2])
     p = np.array([[0.6, 0.1, 0.0], [0.1, 0.9, 0.3], [0.0, 0.3, 1.0]])
     draws = 800
-    keys = jax.random.split(jax.random.key(82, impl="threefry2x32"), draws)
-    total = sum(graphs.stochastic_block(k, labels, p).adjacency() for k in keys)
+    total = sum(graphs.stochastic_block(k, labels, p).adjacency() for k in keys(82, draws))
     exact = p[labels][:, labels] * (1 - np.eye(7))
     certain = (exact == 0) | (exact == 1)
     np.testing.assert_array_equal(total[certain], draws * exact[certain])
@@ -65,12 +64,12 @@ def test_stochastic_block_draws_each_edge_with_its_probability():
     assert np.max(np.abs(total[~certain] - draws * q) / np.sqrt(draws * q * (1 - q))) < 4.9
 
 
-def test_edges_of_a_block_model_are_independent():
+def test_edges_of_a_block_model_are_independent(keys):
     """Mean and variance of the number of edges, all classes at once."""
     labels, p = np.arange(30) % 3, np.array([[0.5, 0.1, 0.2], [0.1, 0.4, 0.3], [0.2, 0.3, 0.6]])
     q = p[labels][:, labels][np.triu_indices(30, 1)]
-    keys = jax.random.split(jax.random.key(83, impl="threefry2x32"), 400)
-    counts = np.array([graphs.stochastic_block(k, labels, p).num_edges for k in keys])
+    draws = keys(83, 400)
+    counts = np.array([graphs.stochastic_block(k, labels, p).num_edges for k in draws])
     variance = np.sum(q * (1 - q))
     assert abs(counts.mean() - q.sum()) / math.sqrt(variance / 400) < 4.9
     assert abs(counts.var() / variance - 1) / math.sqrt(2 / 400) < 4.9

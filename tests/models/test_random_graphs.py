@@ -11,10 +11,6 @@ import pytest
 from boundlab.models import graphs
 
 
-def keys(seed, count):
-    return jax.random.split(jax.random.key(seed, impl="threefry2x32"), count)
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize(("n", "degree"), [(20, 3), (9, 4), (50, 0), (8, 7), (30, 24), (200, 12)])
 def test_random_regular_is_simple_and_regular(key, n, degree):
@@ -40,7 +36,7 @@ def test_the_same_key_gives_the_same_graph(key):
     # 7 nodes of degree 2: 360 heptagons and 105 square-and-triangles.
     [(6, 2, (60, 10)), (6, 3, (60, 10)), (7, 2, (360, 105))],
 )
-def test_random_regular_is_uniform_on_tiny_graphs(n, degree, weights):
+def test_random_regular_is_uniform_on_tiny_graphs(keys, n, degree, weights):
     draws = [graphs.random_regular(k, n, degree) for k in keys(n + degree, 1500)]
     rare = np.mean([_is_rare(graph, degree) for graph in draws])
     share = weights[1] / sum(weights)
@@ -54,7 +50,7 @@ def _is_rare(graph, degree):
     return np.trace(adjacency @ adjacency @ adjacency) == 0  # K(3,3) has no triangle
 
 
-def test_random_regular_draws_every_labelled_graph_equally_often():
+def test_random_regular_draws_every_labelled_graph_equally_often(keys):
     """All 70 labelled 2-regular graphs on 6 nodes: a chi-square statistic of 69 degrees."""
     draws = 3500
     counts = {}
@@ -66,7 +62,7 @@ def test_random_regular_draws_every_labelled_graph_equally_often():
     assert abs(statistic - 69) / math.sqrt(2 * 69) < 4.5
 
 
-def test_random_regular_graphs_have_the_limiting_number_of_triangles():
+def test_random_regular_graphs_have_the_limiting_number_of_triangles(keys):
     """Triangles in a random 4-regular graph are Poisson with mean (k − 1)³/6 = 4.5 (Bollobás)."""
     counts = []
     for k in keys(11, 200):
@@ -148,7 +144,7 @@ def test_barabasi_albert_counts(key, n, m):
         assert graph.degrees()[0] == m
 
 
-def test_barabasi_albert_attaches_in_proportion_to_degree():
+def test_barabasi_albert_attaches_in_proportion_to_degree(keys):
     """Enumerated for m = 2, n = 5: node 3, then node 4, each picks two without replacement."""
 
     def pairs(degrees):
@@ -171,7 +167,7 @@ def test_barabasi_albert_attaches_in_proportion_to_degree():
         assert abs(counts[edges] - draws * p) / math.sqrt(draws * p * (1 - p)) < 4.5
 
 
-def test_chung_lu_draws_each_edge_with_its_probability():
+def test_chung_lu_draws_each_edge_with_its_probability(keys):
     """Every pair of a small graph, with probabilities cut at 1 and a node of weight 0."""
     weights = np.array([1.0, 6.0, 0.0, 3.0, 0.5, 2.0, 6.0])
     exact = np.minimum(1.0, np.outer(weights, weights) / weights.sum())
@@ -184,7 +180,7 @@ def test_chung_lu_draws_each_edge_with_its_probability():
     assert np.max(np.abs(total[~certain] - draws * p) / np.sqrt(draws * p * (1 - p))) < 4.5
 
 
-def test_chung_lu_edges_are_independent():
+def test_chung_lu_edges_are_independent(keys):
     """The number of edges is a Poisson-binomial variable: mean and variance by hand."""
     weights = np.linspace(0.5, 8, 30)
     p = (np.outer(weights, weights) / weights.sum())[np.triu_indices(30, 1)]
@@ -212,11 +208,11 @@ def test_chung_lu_without_weight_has_no_edges(key):
     assert graphs.chung_lu(key, [5.0]).num_edges == 0
 
 
-def test_degree_three_or_more_is_connected_almost_always():
+def test_degree_three_or_more_is_connected_almost_always(keys):
     assert all(graphs.random_regular(k, 300, 3).is_connected() for k in keys(51, 20))
 
 
-def test_preferential_attachment_has_the_hubs_of_networkx():
+def test_preferential_attachment_has_the_hubs_of_networkx(keys):
     """Largest degree against the generator of networkx with the same start, Welch's z."""
     ours = [graphs.barabasi_albert(k, 150, 2).degrees().max() for k in keys(61, 200)]
     theirs = [

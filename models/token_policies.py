@@ -19,7 +19,7 @@ MOST_TEXTS = 2**22
 
 def token_features(
     key: Any, num_tokens: Count, vocabulary: Count, dim: Count
-) -> tuple[Float[Array, "prefixes vocabulary dim"], ...]:
+) -> tuple[Float[Array, "_prefixes vocabulary dim"], ...]:
     """Random features on the unit sphere: for t = 0, …, T − 1 an array (V^t, V, d).
 
     Args:
@@ -48,7 +48,7 @@ def token_features(
     return tuple(unit[end - many : end] for many, end in zip(prefixes, ends, strict=True))
 
 
-def text_laws(parameters: Numbers, features: Any) -> tuple[Float[Array, " texts"], ...]:
+def text_laws(parameters: Numbers, features: Any) -> tuple[Float[Array, " _texts"], ...]:
     """Laws of the first 1, …, T tokens of a policy's text, by enumeration.
 
     Args:
@@ -103,8 +103,8 @@ def total_variation(first: Numbers, second: Numbers) -> Float[Array, "*laws"]:
 
 @jax.jit
 def _laws(
-    theta: Float[Array, " dim"], features: tuple[Float[Array, "prefixes vocabulary dim"], ...]
-) -> tuple[Float[Array, " texts"], ...]:
+    theta: Float[Array, " dim"], features: tuple[Float[Array, "_prefixes vocabulary dim"], ...]
+) -> tuple[Float[Array, " _texts"], ...]:
     log_law, laws = jnp.zeros(1, theta.dtype), []
     for array in features:
         steps = jax.nn.log_softmax(jnp.sum(array * theta[None, None, :], axis=-1), axis=-1)

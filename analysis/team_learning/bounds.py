@@ -6,6 +6,8 @@ simulated. n counts samples per arm, that is prompts; trajectories in discovery.
 their own rewards.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,7 +94,7 @@ def _failures(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat)
     law = theory.selection_probabilities(levels[-1, 0], counts[-1, 0], SEPARATION**2, 1.0)
     even = theory.selection_probabilities(levels[-1, 0], np.ones(len(off)), SEPARATION**2, 1.0)
     dims, group = ("bounds_seed", "bounds_cell"), "bounds_group"
-    described = {
+    described: dict[str, tuple[Any, np.ndarray, str]] = {
         f"failure_{name}": (
             dims,
             found[who].values[:, :-1, place],

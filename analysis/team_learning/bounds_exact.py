@@ -1,5 +1,7 @@
 """Exact sizes and bounds of the part on bounds: tables without randomness."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -147,21 +149,26 @@ def _sandwich(size: float) -> xr.Dataset:
 
 def crossovers() -> xr.Dataset:
     """Finite classes: sizes of the four kinds, K³, and where misalignment makes the team's the larger."""
-    size = {"one": [], "independent": [], "dependent": [], "misaligned": [], "limit": []}
-    kinds = {"one": "sarl", "independent": "independent", "dependent": "dependent"}
     star = [
         float(theory.alignment_crossover(LOG_CLASS, int(k), ACCURACY, DELTA)) for k in TEAM_SIZES
     ]
     limit = ACCURACY / 2 * (1 - 1 / np.sqrt(TEAM_SIZES))
-    for k, at, other in zip(TEAM_SIZES, star, limit, strict=True):
-        classes = np.full(k, LOG_CLASS)
-        for name, kind in kinds.items():
-            size[name].append(theory.finite_class_samples(classes, ACCURACY, DELTA, kind))
-        for name, alpha in (("misaligned", at), ("limit", float(other))):
-            size[name].append(
-                theory.finite_class_samples(classes, ACCURACY, DELTA, "misaligned", alpha)
-            )
-    found = {name: np.array([float(n) for n in sizes]) for name, sizes in size.items()}
+
+    def sizes(kind: str, alignments: Any) -> np.ndarray:
+        classes = [np.full(k, LOG_CLASS) for k in TEAM_SIZES]
+        pairs = zip(classes, alignments, strict=True)
+        return np.array(
+            [float(theory.finite_class_samples(c, ACCURACY, DELTA, kind, a)) for c, a in pairs]
+        )
+
+    none = np.zeros(len(TEAM_SIZES))
+    found = {
+        "one": sizes("sarl", none),
+        "independent": sizes("independent", none),
+        "dependent": sizes("dependent", none),
+        "misaligned": sizes("misaligned", star),
+        "limit": sizes("misaligned", limit),
+    }
     dim = "bounds_team_size"
     described = {
         "class_one": (dim, found["one"], "bound for one agent, finite classes"),

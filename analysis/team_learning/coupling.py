@@ -51,7 +51,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     return describe(xr.merge(parts), "reward")
 
 
-def _task(weight: jax.Array | float, outcome: float | None = None) -> teams.ParityTask:
+def _task(weight: jax.Array | float, outcome: jax.Array | float | None = None) -> teams.ParityTask:
     return teams.ParityTask(ACTIONS, AGENTS, GAP, weight, 1.0, outcome)
 
 

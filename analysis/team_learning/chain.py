@@ -460,7 +460,9 @@ def _searches(actions: int, agents: int) -> _Search:
         (even, 1.0, own, noise, team),
         (even, 1.0, own, noise, team / agents**2),
     )
-    return _Search(*np.array(rows).T, (float(cost[0]), float(cost[1])))
+    coupling, own_noise, own_samples, outcome_noise, team_samples = np.array(rows).T
+    paid = float(cost[0]), float(cost[1])
+    return _Search(coupling, own_noise, own_samples, outcome_noise, team_samples, paid)
 
 
 def _regrets(key: jax.Array, actions: int, agents: int, search: _Search, trials: int) -> jax.Array:

@@ -77,8 +77,8 @@ def _tightness(exact: np.ndarray, named: dict[str, np.ndarray]) -> xr.Dataset:
     # Hoeffding's uniform convergence at the worst noise of rewards in [0, 1], ½: x² = nΔ²/σ² = 4nΔ².
     uniform = np.array(
         [
-            [4.0 * float(theory.finite_class_samples([m], 1.0, d, "sarl")) for d in DELTAS]
-            for m in np.log(ARMS)
+            [4.0 * float(theory.finite_class_samples(m, 1.0, d, "sarl")) for d in DELTAS]
+            for m in np.log(ARMS)[:, None]
         ]
     )
     dims = ("bounds_arms", "bounds_delta_allowed")

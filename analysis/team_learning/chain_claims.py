@@ -117,7 +117,7 @@ CLAIMS = (
     Claim(
         id="chain-minimax-ratio",
         source=MINIMAX,
-        statement=r"Samples dependent/independent: .85 to 1.25 times $((K+1)/2)^2$, $K\leq 12$",
+        statement=r"$N_{\rm dep}/N_{\rm ind}$ is .85 to 1.25 times $((K+1)/2)^2$ for $K\leq 12$",
         kind=Kind.IDENTITY,
         check=_exact("ratio", "ratio_theory", factor=MIDDLE, tolerance=HALF_WIDTH),
         control=_exact("ratio", "ratio_square", factor=MIDDLE, tolerance=HALF_WIDTH),

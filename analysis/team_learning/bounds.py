@@ -47,7 +47,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
         exact,
         crossovers(),
         discoveries(DISCOVERY_ACTIONS, DISCOVERY_AGENTS, DISCOVERY_DELTAS),
-        variations(jax.random.key(0)),
+        variations(),
         _failures(exact, config, jax.random.fold_in(key, 0), repeat),
         _joint(exact, config, jax.random.fold_in(key, 1), repeat),
         _discovered(config, jax.random.fold_in(key, 2), repeat),
@@ -84,7 +84,7 @@ def _failures(exact: xr.Dataset, config: Config, key: jax.Array, repeat: Repeat)
         winners = jax.vmap(chosen)(own(squares))
         wrong = winners != 0
         team = jnp.any(wrong[:, 1:] & own(present)[None, :, None], axis=1)
-        groups = winners[0, 0][None, :] == jnp.arange(len(off))[:, None]
+        groups = winners[0, 0][None, :] == jnp.arange(len(off), dtype=jnp.int32)[:, None]
         shares = {"one": wrong[:, 0], "team": team, "groups": groups}
         return {name: jnp.mean(x, axis=1, dtype=maxima.dtype) for name, x in shares.items()}
 

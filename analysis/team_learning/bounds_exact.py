@@ -21,7 +21,7 @@ DELTAS = np.array([0.2, 0.05, 0.01])
 SANDWICH_ARMS = 2.0 ** np.array([1, 2, 6, 12, 20])
 SEPARATIONS = np.array([1.0, 3.0, 5.0, 7.0])
 LOG_CLASS, ACCURACY = 5.0, 0.2
-TOKENS, DIM, POLICIES, STEP = 6, 3, 16, 0.02
+TOKENS, DIM, POLICIES, STEP = 5, 3, 16, 0.02
 
 
 def ratios() -> xr.Dataset:
@@ -228,7 +228,7 @@ def discoveries(actions: np.ndarray, agents: int, deltas: np.ndarray) -> xr.Data
     return data
 
 
-def variations(key: jax.Array) -> xr.Dataset:
+def variations() -> xr.Dataset:
     """Total variation of pairs of linear-softmax policies over the length of their texts.
 
     The first pair is that of two tokens with opposite features, which attains the constant of one token.
@@ -238,20 +238,17 @@ def variations(key: jax.Array) -> xr.Dataset:
     steps = rng.normal(size=(POLICIES, 1, DIM)) * rng.uniform(0.1, 1.0, (POLICIES, 1, 1))
     thetas[0], steps[0] = 0.0, STEP * np.eye(DIM)[:1]
     both = thetas + 0.5 * steps * np.array([-1.0, 1.0])[:, None]
-    opposite = np.stack([np.eye(DIM)[0], -np.eye(DIM)[0]])
+    features = [rng.normal(size=(POLICIES, 2**t, 2, DIM)) for t in range(TOKENS)]
+    for array in features:
+        array /= np.linalg.norm(array, axis=-1, keepdims=True)
+        array[0] = np.stack([np.eye(DIM)[0], -np.eye(DIM)[0]])
 
-    def distances(key: jax.Array, parameters: jax.Array) -> jax.Array:
-        drawn = teams.token_features(key, TOKENS, 2, DIM)
+    def distances(parameters: jax.Array, features: list[jax.Array]) -> jax.Array:
+        pairs = jax.vmap(jax.vmap(teams.text_laws, (0, None)))(parameters, features)
+        return jnp.stack([teams.total_variation(p[:, 0], p[:, 1]) for p in pairs], axis=1)
 
-        def laws(theta: jax.Array, place: jax.Array) -> tuple[jax.Array, ...]:
-            own = [jnp.where(place == 0, jnp.asarray(opposite)[None], some) for some in drawn]
-            return teams.text_laws(theta, own)
-
-        places = jnp.arange(POLICIES, dtype=jnp.int32)
-        of_pairs = jax.vmap(jax.vmap(laws, (0, None)))(parameters, places)
-        return jnp.stack([teams.total_variation(p[:, 0], p[:, 1]) for p in of_pairs], axis=1)
-
-    found = np.asarray(jax.jit(distances)(key, jnp.asarray(both)))
+    arrays = [jnp.asarray(array) for array in features]
+    found = np.asarray(jax.jit(distances)(jnp.asarray(both), arrays))
     slopes = found / np.linalg.norm(steps[:, 0], axis=1)[:, None]
     lengths = np.arange(1, TOKENS + 1)
     dims = ("bounds_policy", "bounds_tokens")

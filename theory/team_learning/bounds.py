@@ -13,6 +13,7 @@ independent team the hardest agent's part of it, the dependent one Σd_i log(·)
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -161,11 +162,7 @@ def alignment_crossover(
     size = _numbers("log_class_size", log_class_size, 0)
     agents = float(check_integer("num_agents", num_agents, 1))
     level, delta, _ = _common(accuracy, failure_probability, 0.0)
-    log_failure = jnp.log(2.0) - jnp.log(delta)
-    one, team = agents * size + log_failure, size + jnp.log(agents) + log_failure
-    # 1 − √κ without cancellation.
-    saved = (one - team) / one
-    return 0.5 * level * saved / (1.0 + jnp.sqrt(team / one))
+    return _crossover(size, jnp.asarray(agents, jnp.float64), level, delta)
 
 
 @float64
@@ -245,6 +242,20 @@ def softmax_lipschitz(num_tokens: Numbers) -> Float[Array, "*batch"]:
 
     """
     return 0.5 * jnp.sqrt(_numbers("num_tokens", num_tokens, 1, np.shape(num_tokens)))
+
+
+@jax.jit
+def _crossover(
+    size: Float[Array, ""],
+    agents: Float[Array, ""],
+    level: Float[Array, ""],
+    delta: Float[Array, ""],
+) -> Float[Array, ""]:
+    log_failure = jnp.log(2.0) - jnp.log(delta)
+    one, team = agents * size + log_failure, size + jnp.log(agents) + log_failure
+    # 1 − √κ without cancellation.
+    saved = (one - team) / one
+    return 0.5 * level * saved / (1.0 + jnp.sqrt(team / one))
 
 
 def _target(

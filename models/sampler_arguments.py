@@ -84,13 +84,13 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     return tuple(check_integer("shape", size, 0) for size in shape)
 
 
-def checked_mask(mask: Any, shape: tuple[int, int]) -> jax.Array:
+def checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     if mask is None:
-        return jnp.ones(shape, bool)
-    if np.shape(mask) != shape or jnp.asarray(mask).dtype != bool:
-        got = f"{jnp.asarray(mask).dtype} of shape {np.shape(mask)}"
-        raise fail("mask", got, f"bool of shape {shape}")
-    return jnp.asarray(mask)
+        return np.ones(shape, bool)
+    array = jnp.asarray(mask) if is_traced(mask) else np.asarray(mask)
+    if array.shape != shape or array.dtype != bool:
+        raise fail("mask", f"{array.dtype} of shape {array.shape}", f"bool of shape {shape}")
+    return array
 
 
 def checked_start(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
@@ -123,6 +123,6 @@ def check_score(score: Any, shapes: Any, dtype: Any, evaluate: Any) -> None:
 def check_finite(result: Any) -> None:
     if is_traced(result):
         return
-    if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(result)):
+    if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(result)):
         accepted = "a finite sample (is the score finite, and are the steps small enough for it?)"
         raise fail("score", "a sample with values that are NaN or infinite", accepted)

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from boundlab.checks import check_choice, check_integer, check_key
 from boundlab.models.sampler_arguments import (
@@ -199,8 +199,7 @@ def sample_graphs(
         """Zero outside the nodes; for the adjacency symmetric with zero diagonal, too."""
         if block == 0:
             return jnp.where(present[:, :, None], value, 0)
-        pairs = present[:, :, None] & present[:, None, :] & ~np.eye(size[1], dtype=bool)[None]
-        return jnp.where(pairs, (value + value.swapaxes(1, 2)) / 2, 0)
+        return _symmetric(value, present)
 
     def evaluate(pair: tuple[jax.Array, ...], t: jax.Array) -> tuple[jax.Array, ...]:
         return tuple(
@@ -250,7 +249,18 @@ def sample_graphs(
     x, adjacency = _walk(step, first, steps, denoise)
     check_finite((x, adjacency))
     # Inside the loop a compiler may round an entry and its mirror image apart (fused multiply-add).
-    return x, project(1, adjacency)
+    return x, _symmetric_program(adjacency, present)
+
+
+def _symmetric(
+    value: Float[Array, "batch nodes nodes"], present: Bool[Array | np.ndarray, "batch nodes"]
+) -> Float[Array, "batch nodes nodes"]:
+    """Symmetric part between the nodes `present`, with zero diagonal."""
+    pairs = present[:, :, None] & present[:, None, :] & ~np.eye(value.shape[1], dtype=bool)[None]
+    return jnp.where(pairs, (value + value.swapaxes(1, 2)) / 2, 0)
+
+
+_symmetric_program = jax.jit(_symmetric)
 
 
 def _walk(
@@ -260,11 +270,14 @@ def _walk(
     denoise: bool,
 ) -> Any:
     """All steps from the start, as one program; the last one without noise if `denoise`."""
-    if denoise:
-        steps = tuple(_denoised(table) for table in steps)
-    ks = jnp.arange(steps[0].time.shape[0], dtype=jnp.int32)
+    ks = np.arange(steps[0].time.shape[0], dtype=np.int32)
+
+    def walk(steps: tuple[Coefficients, ...]) -> Any:
+        tables = tuple(_denoised(table) for table in steps) if denoise else steps
+        return jax.lax.scan(step, first(), (tables, ks))[0]
+
     with jax.default_matmul_precision("highest"):  # accelerators would round float32 to 10 bits
-        return jax.jit(lambda inputs: jax.lax.scan(step, first(), inputs)[0])((steps, ks))
+        return jax.jit(walk)(steps)
 
 
 def _denoised(table: Coefficients) -> Coefficients:

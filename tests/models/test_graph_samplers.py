@@ -31,13 +31,18 @@ def _folded(key, *numbers):
     return key
 
 
+_noise = jax.jit(lambda key: graph_noise(key, B, N, F, jnp.float64))
+_coefficients = jax.jit(coefficients, static_argnums=0)
+
+
 def _normal(key):
-    return tuple(np.asarray(z) for z in graph_noise(key, B, N, F, jnp.float64))
+    return tuple(np.asarray(z) for z in _noise(key))
 
 
 def _loop(key, scheme, order, corrector, denoise) -> tuple[np.ndarray, np.ndarray]:
     """Both blocks step by step, with masks and symmetry by hand."""
-    tables = [coefficients(scheme, s, jnp.asarray(TIMES)) for s in (FEATURES, STRUCTURE)]
+    tables = [_coefficients(scheme, s, TIMES) for s in (FEATURES, STRUCTURE)]
+    tables = [jax.tree.map(np.asarray, table) for table in tables]
     off = MASK[:, :, None] * MASK[:, None, :] * (1 - np.eye(N))
 
     def score(x, a, t):
@@ -159,14 +164,16 @@ def test_padding_changes_nothing(key: jax.Array) -> None:
     within = samplers.sample_graphs(
         key, FEATURES, STRUCTURE, _score, TIMES, B, N, F, mask=mask, draw=padded
     )
-    np.testing.assert_allclose(within[0][:, :3], alone[0], rtol=1e-12)
-    np.testing.assert_allclose(within[1][:, :3, :3], alone[1], rtol=1e-12)
+    x, a = map(np.asarray, within)
+    np.testing.assert_allclose(x[:, :3], alone[0], rtol=1e-12)
+    np.testing.assert_allclose(a[:, :3, :3], alone[1], rtol=1e-12)
 
 
 def test_one_draw_a_pair(key: jax.Array) -> None:
     """Unit variance of features and pairs, uncorrelated, mirrored with zero diagonal."""
     count, n = 4000, 4
-    x, a = (np.asarray(z) for z in graph_noise(key, count, n, 2, jnp.float64))
+    draw = jax.jit(graph_noise, static_argnums=(1, 2, 3, 4))
+    x, a = (np.asarray(z) for z in draw(key, count, n, 2, jnp.float64))
     np.testing.assert_array_equal(a, a.swapaxes(1, 2))
     assert not a[:, np.arange(n), np.arange(n)].any()
     flat = np.concatenate([x.reshape(count, -1), a[:, *np.triu_indices(n, 1)]], axis=1)
@@ -174,7 +181,7 @@ def test_one_draw_a_pair(key: jax.Array) -> None:
     expected = np.eye(flat.shape[1])
     z = (covariance - expected) * np.sqrt(count / (1 + expected))
     assert np.abs(z).max() < 4.9
-    again = symmetric_noise(key, 3, n, jnp.float32)
+    again = jax.jit(lambda key: symmetric_noise(key, 3, n, jnp.float32))(key)
     assert again.shape == (3, n, n)
     assert again.dtype == jnp.float32
     np.testing.assert_array_equal(again, np.swapaxes(again, 1, 2))
@@ -183,9 +190,10 @@ def test_one_draw_a_pair(key: jax.Array) -> None:
 def test_many_normals_at_once(key: jax.Array) -> None:
     """The generator of large draws: its law, moments, neighbours and halves; never infinite."""
     count = 400_001
-    z = np.asarray(normal_noise(key, (count,), jnp.float32), np.float64)
+    many = jax.jit(lambda key: normal_noise(key, (count,), jnp.float32))
+    z = np.asarray(many(key), np.float64)
     assert stats.kstest(z, "norm").pvalue > 1e-6
-    again = np.asarray(normal_noise(jax.random.fold_in(key, 1), (count,), jnp.float32))
+    again = np.asarray(many(jax.random.fold_in(key, 1)))
     half = (count + 1) // 2
     for other in (np.roll(z, 1), np.roll(z, half), again):
         assert abs((z * other).mean()) * np.sqrt(count) < 4.9
@@ -200,9 +208,10 @@ def test_many_normals_at_once(key: jax.Array) -> None:
 
 
 def test_mirroring_by_hand() -> None:
-    found = mirrored(jnp.array([[1.0, 2.0, 3.0]]), 3)
+    mirror = jax.jit(mirrored, static_argnums=1)
+    found = mirror(np.array([[1.0, 2.0, 3.0]]), 3)
     np.testing.assert_array_equal(found, [[[0, 1, 2], [1, 0, 3], [2, 3, 0]]])
-    np.testing.assert_array_equal(mirrored(jnp.zeros((2, 0)), 1), np.zeros((2, 1, 1)))
+    np.testing.assert_array_equal(mirror(np.zeros((2, 0)), 1), np.zeros((2, 1, 1)))
 
 
 def test_the_least_graphs(key: jax.Array) -> None:

@@ -19,8 +19,15 @@ TIMES = np.array([1.0, 0.7, 0.45, 0.2, 0.05])
 VP = sdes.vp(1.0, 9.0)
 
 
+_coefficients = jax.jit(coefficients, static_argnums=0)
+
+
 def _score(x: jax.Array, t: jax.Array) -> jax.Array:
     return -x / (1 + jnp.exp(-t)) + jnp.sin(x)
+
+
+def _numpy_score(x: np.ndarray, t: float) -> np.ndarray:
+    return -x / (1 + np.exp(-t)) + np.sin(x)
 
 
 def _noise(key: jax.Array, shape: tuple[int, ...]) -> np.ndarray:
@@ -35,21 +42,21 @@ def _folded(key: jax.Array, *numbers: int) -> jax.Array:
 
 def _loop(key, sde, shape, scheme, denoise, corrector) -> np.ndarray:
     """The sampler as a loop over the documented keys."""
-    table = coefficients(scheme, sde, jnp.asarray(TIMES))
+    table = jax.tree.map(np.asarray, _coefficients(scheme, sde, TIMES))
     x = _noise(_folded(key, 0), shape)
     for k, tau in enumerate(TIMES[:-1]):
         a, b, q, alpha = (
             float(column[k]) for column in (table.linear, table.score, table.noise_std, table.alpha)
         )
-        score = np.asarray(_score(x, tau))
+        score = _numpy_score(x, tau)
         if corrector is not None:
             for i in range(corrector.num_steps):
-                s, z = np.asarray(_score(x, tau)), _noise(_folded(key, 2, k, i), shape)
+                s, z = _numpy_score(x, tau), _noise(_folded(key, 2, k, i), shape)
                 norms = [np.sqrt((y.reshape(len(y), -1) ** 2).sum(axis=1)).mean() for y in (z, s)]
                 step = 2 * alpha * (corrector.snr * norms[0] / norms[1]) ** 2
                 x = x + step * s + np.sqrt(2 * step) * corrector.scale * z
             if scheme != "symmetric_splitting":
-                score = np.asarray(_score(x, tau))
+                score = _numpy_score(x, tau)
         x = a * x + b * score
         if not (denoise and k == len(TIMES) - 2):
             x = x + q * _noise(_folded(key, 1, k), shape)

@@ -123,7 +123,7 @@ CLAIMS = (
         control=_exact("ratio", "ratio_square", factor=MIDDLE, tolerance=HALF_WIDTH),
         control_statement="as much of K², the ratio of the bounds",
         formula=THEORY + "staged_minimax_samples",
-        test=TESTS + "test_staged.py::test_published_samples",
+        test=TESTS + "test_staged.py::test_known_samples",
     ),
     Claim(
         id="chain-minimax-enough",

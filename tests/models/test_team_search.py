@@ -29,7 +29,7 @@ def parity(actions, size, gap, coupling):
 
 @pytest.mark.parametrize(("size", "agents", "floor"), [(4, 3, 0.25), (3, 4, 0.25), (2, 5, 0.18)])
 def test_random_start_freezes_at_its_floor(size, agents, floor, key):
-    """Δ = .6, λ = .5: the published floors, and all final actions repair parity."""
+    """Δ = .6, λ = .5: known floors, and all final actions repair parity."""
     runs = simulate_best_response(key, ParityTask(size, agents, 0.6, 0.5), "random", TRIALS)
     assert_mean_equal(runs.regret, floor)
     actions = np.asarray(runs.actions)

@@ -1,4 +1,4 @@
-"""Layout of the part on chains and search, its published numbers, and the chains it draws."""
+"""Layout of the part on chains and search, known numbers, and the chains it draws."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from boundlab.analysis.team_learning import chain
+from boundlab.analysis.team_learning import chain_exact as chain
 from boundlab.analysis.team_learning.config import PRESETS
 
 
@@ -27,7 +27,7 @@ def test_layout(dataset: xr.Dataset) -> None:
     assert units["chain_samples_dependent"] == "samples per arm of one stage"
 
 
-def test_published_numbers(dataset: xr.Dataset) -> None:
+def test_known_numbers(dataset: xr.Dataset) -> None:
     at = {"chain_agents": [1, 2, 3, 4, 6, 8, 10, 12]}
     ratios = [1.00, 2.47, 4.73, 6.42, 10.96, 18.46, 27.80, 38.67]
     np.testing.assert_allclose(dataset["chain_ratio"].sel(at), ratios, atol=0.011)
@@ -45,7 +45,7 @@ def test_profiles_have_one_mean_error(dataset: xr.Dataset) -> None:
 
 
 def test_random_chains_are_of_all_sizes(key: jax.Array) -> None:
-    errors = chain._random_chains(key)
+    errors = chain.random_chains(key)
     assert errors.shape == (chain.CHAINS, chain.STAGES)
     assert (errors > 0).all()
     assert (errors <= 1).all()
@@ -53,7 +53,7 @@ def test_random_chains_are_of_all_sizes(key: jax.Array) -> None:
     share = errors.max(axis=1) / errors.sum(axis=1)
     assert share.min() < 0.3
     assert share.max() > 0.9
-    np.testing.assert_array_equal(errors, chain._random_chains(key))
+    np.testing.assert_array_equal(errors, chain.random_chains(key))
 
 
 def test_phases_cost_what_theory_says(dataset: xr.Dataset) -> None:

@@ -30,7 +30,7 @@ def test_shares_by_markov_chain(steps, contexts, actions):
         assert dependent == pytest.approx(share(contexts * actions, 1 / actions, count), rel=1e-12)
 
 
-def test_published_shares():
+def test_known_shares():
     found = [float(solved_fraction(50, 2, 3, 4, reward)) for reward in ("process", "outcome")]
     np.testing.assert_allclose(found, [0.9871, 0.2942], atol=5e-5)
 

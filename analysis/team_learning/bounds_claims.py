@@ -178,7 +178,7 @@ CLAIMS = (
     Claim(
         id="bounds-loose",
         source=_derived("full-information"),
-        statement=r"Uniform convergence asks for at least 2.89 times the exact samples",
+        statement=r"Uniform convergence asks for over 2.89 times the exact samples",
         kind=Kind.LOWER,
         check=_exact(("uniform_excess", "least_excess")),
         control=_exact(("union_excess", "least_excess")),

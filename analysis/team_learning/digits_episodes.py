@@ -3,12 +3,15 @@
 The rewards of a pool of shuffles are the population; its mean R and its noise σ are what `advise` is
 told. Both learners of the advice are then run on episodes drawn from the pool, and how often their choice
 is worse than the accuracy is held against the laws behind the advice. Episodes aren't Gaussian, and their
-noise isn't equal: models that are too large are noisier, and one agent takes them for good more often.
+noise isn't equal: models that are too large are noisier, and one agent takes them for good more often. So
+its failures are held against the law with each joint action's own noise, too.
 """
 
 import jax
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
+from scipy.special import log_ndtr
 
 from boundlab.analysis.team_learning.advice import decide, known_task, laws_of
 from boundlab.experiment import Repeat
@@ -33,7 +36,8 @@ def episodes(task: DigitTask, pool: int, trials: int, key: jax.Array, repeat: Re
     found = repeat("digits-episodes", one, {}, jax.random.split(shuffling, pool))
     rewards = found["value"].values
     mean = rewards.mean(axis=0)
-    noise = float(np.sqrt(rewards.var(axis=0).mean()))
+    spread = rewards.std(axis=0)
+    noise = float(np.sqrt((spread**2).mean()))
     known = known_task(mean, None, None, noise)
     laws = laws_of(known, ACCURACY, FAILURE)
     advice = decide(known, laws)
@@ -65,6 +69,18 @@ def episodes(task: DigitTask, pool: int, trials: int, key: jax.Array, repeat: Re
                 np.array(expected[2]),
                 {"long_name": "the team's, without the teammates' variance", "units": "1"},
             ),
+            "digits_failure_unequal": (
+                "digits_budget",
+                np.array(
+                    [
+                        _chosen(mean.ravel(), spread.ravel() * np.sqrt(mean.size / budget))[
+                            laws.bad.ravel()
+                        ].sum()
+                        for budget in BUDGETS
+                    ]
+                ),
+                {"long_name": "one agent's, each joint action with its own noise", "units": "1"},
+            ),
             "digits_needed": (
                 "digits_learner",
                 np.array([advice.sarl_samples, advice.marl_samples]),
@@ -78,6 +94,17 @@ def episodes(task: DigitTask, pool: int, trials: int, key: jax.Array, repeat: Re
         },
         coords={"digits_learner": ["one agent", "team"], "digits_budget": np.array(BUDGETS)},
     )
+
+
+def _chosen(
+    mean: Float[np.ndarray, " cells"], deviation: Float[np.ndarray, " cells"]
+) -> Float[np.ndarray, " cells"]:
+    """Chance that each of independent normals is the largest, ∫ φ(z) Π_{h≠i} Φ((x_i − v_h)/τ_h) dz."""
+    z = np.linspace(-9.0, 9.0, 1201)
+    x = mean[:, None] + deviation[:, None] * z
+    below = log_ndtr((x[:, None, :] - mean[None, :, None]) / deviation[None, :, None])
+    others = below.sum(axis=1) - below[np.arange(len(mean)), np.arange(len(mean))]
+    return np.trapezoid(np.exp(others - z**2 / 2), z, axis=1) / np.sqrt(2 * np.pi)
 
 
 def _joint(rng: np.random.Generator, rewards: np.ndarray, budget: int, trials: int) -> np.ndarray:

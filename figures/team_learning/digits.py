@@ -63,6 +63,14 @@ def _episodes(dataset: xr.Dataset) -> tuple[Any, str]:
             color=COLORS[1],
             label="team, teammates without variance",
         )
+        axis.plot(
+            budgets,
+            dataset["digits_failure_unequal"],
+            "--",
+            color=COLORS[0],
+            linewidth=1.0,
+            label="one agent, unequal noise",
+        )
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xticks(budgets, [str(value) for value in budgets])
@@ -78,8 +86,9 @@ def _episodes(dataset: xr.Dataset) -> tuple[Any, str]:
         "three are right. Dots: how often the choice made from N episodes is worse than the best by more "
         "than the accuracy, ±2 standard errors; lines: the laws behind the advice, told the mean rewards "
         "and one noise for all. One agent fails more often than its line, as models that are too large "
-        "are noisier, too; a team's means average that out. Dotted: a team's line without the variance "
-        "that teammates add. By the advice one agent needs "
+        "are noisier, but less often than with Gaussian noise of each joint action's own size (dashes); "
+        "a team's means average that out. Dotted: a team's line without the variance that teammates "
+        "add. By the advice one agent needs "
         f"{needed[0]:.0f} trajectories, the team {needed[1]:.0f}; "
         f"alignment {float(dataset['digits_alignment']):.3f}."
     )

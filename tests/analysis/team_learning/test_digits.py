@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.stats
 import xarray as xr
 from sklearn.linear_model import LinearRegression
 
-from boundlab.analysis.team_learning import digits
+from boundlab.analysis.team_learning import digits, digits_episodes
 from boundlab.analysis.team_learning.config import PRESETS
 from boundlab.models.digit_tasks import DigitTask
 from boundlab.registry import STUDY_NAMES
@@ -86,3 +87,17 @@ def test_residual_variances_of_the_labels() -> None:
         expected = np.mean([np.sum(rest**2) / (images - 3) for rest in rests])
         np.testing.assert_allclose(own[place], expected, rtol=0.02)
     np.testing.assert_allclose(own[0], joint[0], rtol=2e-3)
+
+
+def test_largest_of_unequal_normals() -> None:
+    """Two by their difference; three by drawing."""
+    mean, deviation = np.array([0.1, 0.4]), np.array([1.0, 2.0])
+    first = scipy.stats.norm.cdf((mean[0] - mean[1]) / np.hypot(*deviation))
+    found = digits_episodes._chosen(mean, deviation)
+    np.testing.assert_allclose(found, [first, 1 - first], rtol=1e-9)
+    mean, deviation = np.array([0.0, 0.2, -0.3]), np.array([0.5, 0.1, 1.0])
+    draws = mean + deviation * np.random.default_rng(0).standard_normal((200_000, 3))
+    share = np.bincount(draws.argmax(axis=1)) / 200_000
+    expected = digits_episodes._chosen(mean, deviation)
+    assert abs(expected.sum() - 1) < 1e-9
+    assert (np.abs(share - expected) < 4.9 * np.sqrt(expected * (1 - expected) / 200_000)).all()

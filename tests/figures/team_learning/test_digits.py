@@ -30,6 +30,7 @@ def _dataset() -> xr.Dataset:
         ),
         "digits_failure": (("digits_learner", "digits_budget"), rng.random((2, 3))),
         "digits_failure_alone": ("digits_budget", rng.random(3)),
+        "digits_failure_unequal": ("digits_budget", rng.random(3)),
         "digits_needed": ("digits_learner", [322.0, 131.0]),
         "digits_alignment": ((), 0.994),
     }

@@ -107,7 +107,7 @@ CLAIMS = (
         control=_exact(("exact", "union")),
         control_statement="at least the union bound",
         formula=THEORY + "pac_lower_bound",
-        test=BOUNDS + "test_lower_bound_by_divergence",
+        test="tests/theory/team_learning/test_selection_bounds.py::test_lower_bound_by_divergence",
     ),
     Claim(
         id="bounds-valid",

@@ -12,7 +12,6 @@ from boundlab.precision import x64
 from boundlab.theory.team_learning import (
     alignment_crossover,
     finite_class_samples,
-    pac_lower_bound,
     pac_samples,
     sequence_lipschitz,
     softmax_lipschitz,
@@ -114,18 +113,6 @@ def test_traced_accuracy():
     np.testing.assert_allclose(found, [np.inf, np.inf, expected], rtol=1e-12)
 
 
-def test_lower_bound_by_divergence():
-    """Of two normal laws 2ε apart, one for each arm but the best; kl from scipy."""
-    arms = np.array([1.0, 4.0, 64.0])
-    delta = 0.05
-    entropies = scipy.special.rel_entr([delta, 1 - delta], [1 - delta, delta]).sum()
-    per_sample = (2 * 0.3) ** 2 / (2 * 1.5**2)
-    found = pac_lower_bound(arms, 1.5, 0.3, delta)
-    np.testing.assert_allclose(found, (arms - 1) * entropies / per_sample, rtol=1e-12)
-    assert float(found[1]) >= 3 * 1.5**2 / (2 * 0.09) * math.log(1 / (2.4 * delta))
-    np.testing.assert_array_equal(pac_lower_bound(4, 1.0, 0.1, [0.5, 0.9]), 0.0)
-
-
 def law_of_texts(theta, features):
     """Text after text, a product of its tokens' chances."""
     length, size = len(features), features[0].shape[1]
@@ -192,9 +179,6 @@ def changed(arguments, place, value):
         ("num_agents", alignment_crossover, (1.0, 0, 0.1, 0.1)),
         ("weights", weighted_samples, ([1.0, 2.0], [0.5, 0.4], 0.1, 0.1)),
         ("weights", weighted_samples, ([1.0, 2.0], [1.5, -0.5], 0.1, 0.1)),
-        ("num_arms", pac_lower_bound, (0, 1.0, 0.1, 0.1)),
-        ("noise_std", pac_lower_bound, (4, -1.0, 0.1, 0.1)),
-        ("accuracy", pac_lower_bound, (4, 1.0, 0.0, 0.1)),
         ("num_tokens", sequence_lipschitz, (0,)),
         ("step_lipschitz", sequence_lipschitz, (2, -0.5)),
         ("num_tokens", softmax_lipschitz, ([1, 0],)),

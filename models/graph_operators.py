@@ -63,19 +63,21 @@ def graph_operator(
     check_number("teleport", teleport, _LEAST_TELEPORT, 1)
     adjacency = graph.adjacency()
     identity = np.eye(graph.num_nodes)
-    shift = jnp.asarray(shift, jnp.float64)
-    teleport = jnp.asarray(teleport, jnp.float64)
+    xp = _library(shift, teleport)
+    shift = xp.asarray(shift, np.float64)
+    teleport = xp.asarray(teleport, np.float64)
     if kind == "laplacian":
-        return jnp.asarray(np.diag(degrees) - adjacency) + shift * identity
+        return jnp.asarray(np.diag(degrees) - adjacency + shift * identity)
     if kind == "adjacency":
         radius = float(np.abs(np.linalg.eigvalsh(adjacency)).max())
-        return jnp.asarray(adjacency) + (radius + shift) * identity
+        return jnp.asarray(adjacency + (radius + shift) * identity)
     scale = 1 / np.sqrt(degrees + 1.0)
     smoothing = scale[:, None] * (adjacency + identity) * scale[None, :]
     if kind == "normalized_adjacency":
         return jnp.asarray((identity + smoothing) / 2)
-    inverse = jnp.linalg.inv(identity - (1 - teleport) * smoothing)
-    return teleport * (inverse + inverse.T) / 2  # rounding leaves the inverse slightly asymmetric
+    inverse = xp.linalg.inv(identity - (1 - teleport) * smoothing)
+    # Rounding leaves the inverse slightly asymmetric.
+    return jnp.asarray(teleport * (inverse + inverse.T) / 2)
 
 
 @float64
@@ -100,12 +102,16 @@ def aggregation_covariance(
         if not is_traced(feature_covariance):
             values = np.linalg.eigvalsh(np.asarray(feature_covariance, np.float64))
             _check_not_negative("feature_covariance", values)
-    power = jnp.linalg.matrix_power(jnp.asarray(operator, jnp.float64), int(depth))
-    features = () if feature_covariance is None else (jnp.asarray(feature_covariance, jnp.float64),)
-    covariance = functools.reduce(jnp.matmul, (power, *features, power.T))
+    xp = _library(operator, feature_covariance)
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = xp.linalg.matrix_power(xp.asarray(operator, np.float64), int(depth))
+        features = (
+            () if feature_covariance is None else (xp.asarray(feature_covariance, np.float64),)
+        )
+        covariance = functools.reduce(xp.matmul, (power, *features, power.T))
     if not (is_traced(covariance) or np.isfinite(covariance).all()):
         raise fail("operator", "large numbers", "smaller ones: the covariance overflows")
-    return (covariance + covariance.T) / 2
+    return jnp.asarray((covariance + covariance.T) / 2)
 
 
 @float64
@@ -123,16 +129,22 @@ def spectrum(covariance: Numbers) -> Spectrum:
     _check_symmetric("covariance", covariance)
     values, vectors = jnp.linalg.eigh(jnp.asarray(covariance, jnp.float64))
     if not is_traced(values):
+        values, vectors = np.asarray(values), np.asarray(vectors)
         if not np.isfinite(values).all():
             raise fail("covariance", "large numbers", "smaller ones: its eigenvalues overflow")
         _check_not_negative("covariance", values)
-    values = jnp.where((values < 0) & (values >= -_rounding(values)), 0.0, values)
-    return Spectrum(values[::-1], vectors[:, ::-1])
+    values = _library(values).where((values < 0) & (values >= -_rounding(values)), 0.0, values)
+    return Spectrum(jnp.asarray(values[::-1]), jnp.asarray(vectors[:, ::-1]))
 
 
-def _rounding(values: Any) -> Float[Array, ""]:
+def _library(*values: Any) -> Any:
+    """NumPy for concrete numbers, since JAX would compile every operation anew for every size."""
+    return jnp if is_traced(values) else np
+
+
+def _rounding(values: Any) -> Any:
     """Size of eigenvalues that stand for 0, given all of them."""
-    return 4 * len(values) * jnp.finfo(jnp.float64).eps * jnp.max(jnp.abs(values))
+    return 4 * len(values) * np.finfo(np.float64).eps * abs(values).max()
 
 
 def _check_not_negative(name: str, values: Any) -> None:

@@ -9,9 +9,9 @@ class Config:
 
     bandit_agents: tuple[int, ...] = (1, 2, 3, 4, 6)
     """Team sizes K (agents of four actions) whose sample complexity is measured."""
-    bandit_seeds: int = 64
+    bandit_seeds: int = 96
     """Keys of each measurement of bandit feedback."""
-    bandit_trials: int = 1024
+    bandit_trials: int = 2048
     """Trials behind each measured sample complexity."""
     bandit_raw_trials: int = 192
     """Trials of a key in which trajectories are played one by one."""
@@ -23,7 +23,7 @@ class Config:
     bounds_discovery_trials: int = 256
     """Trials of each, in discovery without noise."""
 
-    chain_seeds: int = 256
+    chain_seeds: int = 512
     """Runs of all that is simulated on chains, best response, contexts and tokens."""
     chain_trials: int = 512
     """Independent teams in each run."""
@@ -39,11 +39,11 @@ class Config:
 
     digits_samples: tuple[int, ...] = (80, 100, 140, 200, 280, 400)
     """Numbers of training examples n of the digits, from 51 to 401."""
-    digits_seeds: int = 256
+    digits_seeds: int = 512
     """Shuffles of the digits into training and held-out images."""
     digits_pool: int = 512
     """Trainings on the digits whose rewards are the population of logged episodes."""
-    digits_trials: int = 8192
+    digits_trials: int = 16384
     """Times that both learners choose model sizes from episodes of that population."""
 
     gradients_tensors: int = 24
@@ -53,9 +53,9 @@ class Config:
     gradients_draws: int = 2048
     """Trajectories of each run of REINFORCE."""
 
-    regression_seeds: int = 1536
+    regression_seeds: int = 3072
     """Runs of the regression task; each draws weights and samples and fits all learners."""
-    regression_pac_seeds: int = 160
+    regression_pac_seeds: int = 320
     """Fixed designs of the regression task, behind its rates of failure."""
     regression_pac_trials: int = 128
     """Noises drawn on each design."""

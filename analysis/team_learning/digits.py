@@ -58,19 +58,13 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
     # (dim, samples, seed, coupling) -> (dim, coupling, samples, seed)
     risks = {name: np.moveaxis(found[name].values, -1, 1) for name in LEARNERS}
     shown = np.searchsorted(counts, config.digits_samples)
-    there = np.searchsorted(counts, np.where(tried, whole, counts[0]))[..., None, None]
-    at_crossover = {
-        name: np.where(tried[..., None], np.take_along_axis(values, there, 2)[:, :, 0], np.nan)
-        for name, values in risks.items()
-    }
+    places = [(i, j, np.searchsorted(counts, whole[i, j])) for i, j in np.argwhere(tried)]
+    at_crossover = {name: np.stack([values[at] for at in places]) for name, values in risks.items()}
     theory = _theory(agents, variances, np.array(config.digits_samples))
-    unneglected = np.stack(
-        [
-            _growth(1, dim, np.where(tried[i], whole[i], counts[-1]))
-            / _growth(agents, dim, np.where(tried[i], whole[i], counts[-1]))
-            for i, dim in enumerate(DIMS)
-        ]
-    )
+    unneglected = [
+        (_growth(1, DIMS[i], whole[i, [j]]) / _growth(agents, DIMS[i], whole[i, [j]])).item()
+        for i, j, _ in places
+    ]
     samples = (*CELLS, "digits_samples", "digits_seed")
     dataset = xr.Dataset(
         {
@@ -87,13 +81,13 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
                 for name, (values, text) in theory.items()
             },
             "digits_ratio_at_crossover": (
-                (*CELLS, "digits_seed"),
+                ("digits_crossing", "digits_seed"),
                 at_crossover["blind"] / at_crossover["sarl"],
                 {"long_name": "risk of the blind team over one agent's at n*", "units": "1"},
             ),
             "digits_ratio_unneglected": (
-                CELLS,
-                np.where(tried, unneglected, np.nan),
+                "digits_crossing",
+                np.array(unneglected),
                 {"long_name": "g_d/g_D at n*, the ratio if F were 0", "units": "1"},
             ),
             "digits_crossover": (
@@ -111,6 +105,7 @@ def run(config: Config, key: jax.Array, repeat: Repeat) -> xr.Dataset:
             "digits_dim": np.array(DIMS),
             "digits_coupling": COUPLINGS,
             "digits_samples": np.array(config.digits_samples),
+            "digits_crossing": [f"d = {DIMS[i]}, λ = {COUPLINGS[j]:g}" for i, j, _ in places],
             "digits_known": ["all inputs", "own inputs"],
         },
     )

@@ -209,7 +209,6 @@ def _drawn(
     actions, agents = pattern.num_actions, pattern.num_agents
     joint = learner == "joint"
     noise_std = payoffs.outcome_noise_std if joint else payoffs.own_noise_std
-    scale = noise_std * jnp.sqrt(float(actions) ** (agents if joint else 1) / n)
     if grouped:
         if joint:
             values, sizes = group_rewards(pattern, payoffs)
@@ -220,6 +219,8 @@ def _drawn(
         values = joint_rewards(pattern, payoffs)[None, :]
     else:
         values = own_table(pattern, payoffs, actions)
+    # Only now are A^K arms known to be in range.
+    scale = noise_std * jnp.sqrt(float(actions) ** (agents if joint else 1) / n)
 
     def block(one: jax.Array, size: int) -> Float[Array, " size"]:
         first, second = jax.random.split(one)

@@ -225,7 +225,9 @@ def joint_rewards(pattern: Pattern, payoffs: Payoffs) -> Float[Array, " arms"]:
 def group_rewards(pattern: Pattern, payoffs: Payoffs) -> tuple[Float[Array, " groups"], np.ndarray]:
     """Values and sizes of the groups of joint actions with equal rewards; none is empty."""
     counts = _groups(pattern)[2]
-    most = int(jnp.finfo(payoffs.cost.dtype).max)
+    # The largest of c noises is Φ⁻¹ of 1 − e/c, e no less than a quarter of the type's step.
+    limits = jnp.finfo(payoffs.cost.dtype)
+    most = int(float(limits.eps) / 4 / float(limits.tiny))
     if sum(counts) > most:
         got = f"{pattern.num_actions}^{pattern.num_agents} joint actions"
         raise fail("task", got, f"at most {most:.1e}, the range of {payoffs.cost.dtype}")

@@ -223,3 +223,11 @@ def test_bad_input() -> None:
         arguments = {"task": PAIR, "num_samples": 4.0, "num_trials": 4, name: value}
         with pytest.raises(ValueError, match=f"^{name}: got"):
             teams.simulate_full_information(jax.random.key(0), **arguments)
+
+
+@pytest.mark.parametrize(("actions", "agents"), [(2, 1000), (8, 400)])
+def test_more_joint_actions_than_can_be_drawn(actions: int, agents: int) -> None:
+    """Beyond 1e291 the largest noise of a group underflows to +inf; 8^400 is beyond any float."""
+    task = teams.ParityTask(actions, agents, 0.6, 0.0)
+    with pytest.raises(ValueError, match=r"^task: got"):
+        teams.simulate_regret(jax.random.key(0), task, "joint", 8.0, 4, "grouped")

@@ -34,7 +34,7 @@ from boundlab.models.team_tasks import (
     marginal_table,
     rewards_of,
 )
-from boundlab.precision import is_traced
+from boundlab.precision import is_traced, x64
 from boundlab.typing import Count, Scalar
 
 LEARNERS = ("joint", "own", "shared", "orthogonal")
@@ -109,7 +109,7 @@ def empirical_sample_complexity(
     else:
         n, rate = _search(key, payoffs, epsilon, delta, pattern, learner, trials)
     total = jnp.asarray(trials, dtype)
-    return SampleComplexity(n, rate, _interval(jnp.round(rate * total), total))
+    return SampleComplexity(n, rate, _interval_of(jnp.round(rate * total), trials))
 
 
 def binomial_interval(failures: Scalar, num_trials: Count) -> Float[Array, " 2"]:
@@ -127,7 +127,17 @@ def binomial_interval(failures: Scalar, num_trials: Count) -> Float[Array, " 2"]
     check_number("failures", failures, 0, trials)
     check_shape("failures", failures, ())
     count = jnp.asarray(failures).astype(jnp.result_type(float))
-    return _interval(count, jnp.asarray(trials, count.dtype))
+    return _interval_of(count, trials)
+
+
+def _interval_of(failures: Float[Array, ""], trials: int) -> Float[Array, " 2"]:
+    """The interval in the type of `failures`, found in float64 if not traced: betainc loses digits."""
+    dtype = failures.dtype
+    if is_traced(failures):
+        return _interval(failures, jnp.asarray(trials, dtype))
+    with x64():
+        found = _interval(jnp.asarray(np.asarray(failures, np.float64)), jnp.asarray(float(trials)))
+    return jnp.asarray(np.asarray(found), dtype)
 
 
 @jax.jit

@@ -15,7 +15,7 @@ from boundlab.analysis.team_learning.advice_estimates import (
     task_of_logs,
     task_of_tensor,
 )
-from boundlab.analysis.team_learning.advice_laws import Laws
+from boundlab.analysis.team_learning.advice_laws import LEAST, Laws
 from boundlab.checks import check_number, check_shape, fail
 from boundlab.typing import Numbers, Scalar
 
@@ -67,7 +67,7 @@ def advise(
             least once.
         rewards: (n,) the team's rewards of these episodes.
         accuracy: ε > 0, in units of reward.
-        failure_probability: δ in (0, 1).
+        failure_probability: δ in (0, 1), at least 1e-300.
         noise_std: σ ≥ 0 of one episode's reward about R; by default 1 with `reward`, estimated from
             logs.
 
@@ -111,7 +111,7 @@ def laws_of(task: TeamTask, accuracy: Any, failure_probability: Any) -> Laws:
     check_shape("accuracy", accuracy, ())
     check_number("accuracy", accuracy, 0, low_open=True)
     check_shape("failure_probability", failure_probability, ())
-    check_number("failure_probability", failure_probability, 0, 1, low_open=True, high_open=True)
+    check_number("failure_probability", failure_probability, LEAST, 1, high_open=True)
     return Laws(task, float(np.asarray(accuracy)), float(np.asarray(failure_probability)))
 
 

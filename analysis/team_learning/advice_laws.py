@@ -26,6 +26,8 @@ SCANNED = 96
 FEWEST = 64
 """Groups to which smaller laws are padded."""
 LEAST = 1e-300
+QUIETEST = 1e-100
+"""Noise over the spread of the rewards below which any number of trajectories is enough."""
 LOUDEST = 1e75
 """Noise over the spread of the rewards beyond which no number of trajectories is enough."""
 Failure = Callable[[float], float]
@@ -75,7 +77,7 @@ class Laws:
 
     def joint_samples(self) -> float:
         """N at which one agent's failure is δ; it falls with N; 0 where it never exceeds δ."""
-        if self.bad.mean() <= self.delta or self.noise == 0.0:
+        if self.bad.mean() <= self.delta or self.noise < QUIETEST:
             return 0.0
         if self.noise > LOUDEST:
             return math.inf
@@ -91,14 +93,14 @@ class Laws:
         spare = self.delta - self._expected_bad(ends)
         if not self.reachable or spare <= 0.0:
             return math.inf
-        if self.bad.ndim == 1:
+        if sum(actions > 1 for actions in self.bad.shape) == 1:
             return self.joint_samples()  # the same learner
         if self.noise > LOUDEST:
             return math.inf if self.bad.mean() > self.delta else 0.0
         unsure, lows = [0.0], []
         for mean, noise in zip(self.means, self.noises, strict=True):
             below = mean.max() - mean[mean < mean.max()]
-            if below.size and noise > 0.0:
+            if below.size and noise > QUIETEST:
                 # Together the agents err with less than half of what is to spare.
                 most = _most(2.0 * float(self.bad.ndim * len(mean)), max(spare, LEAST))
                 unsure.append(len(mean) * most * (float(noise) / float(below.min())) ** 2)

@@ -349,3 +349,19 @@ def test_the_joint_action_without_an_episode_is_named() -> None:
     with pytest.raises(ValueError, match="noise_std"):
         advise(**once, **ASKED)
     assert np.isfinite(advise(**once, noise_std=0.5, **ASKED).alignment)
+
+
+def test_ends_of_noise_and_failure_probability() -> None:
+    """Noise that squares to 0 is none; probabilities below the laws' range are refused by name."""
+    reward = np.array([[0.0, 1.0], [0.2, 0.3]])
+    found = advise(reward, **ASKED, noise_std=1e-170)
+    none = advise(reward, **ASKED, noise_std=0.0)
+    assert (found.sarl_samples, found.marl_samples) == (0.0, none.marl_samples)
+    with pytest.raises(ValueError, match=r"^failure_probability: got 1e-305"):
+        advise(reward, accuracy=0.1, failure_probability=1e-305)
+
+
+def test_one_agent_with_a_choice_is_one_agent() -> None:
+    found = advise(np.array([[0.0, 0.5, 0.9]]).T, **ASKED)
+    assert found.marl_samples == found.sarl_samples
+    assert not found.decompose

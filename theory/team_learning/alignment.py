@@ -104,6 +104,9 @@ def sup_alignment(reward: Numbers) -> Float[Array, ""]:
     if is_traced(reward):
         raise fail("reward", "a traced value", "a concrete tensor: a linear program is solved")
     tensor = np.asarray(reward_tensor(reward))
+    # Brought to size 1 by an exact power of 2: neither the spread nor sums overflow.
+    power = int(np.frexp(np.abs(tensor).max())[1])
+    tensor = np.ldexp(tensor, -power)
     tensor = tensor - tensor.flat[0]
     if tensor.size > MOST_CELLS:
         accepted = f"at most {MOST_CELLS} joint actions A^K (a linear program is solved)"
@@ -116,7 +119,8 @@ def sup_alignment(reward: Numbers) -> Float[Array, ""]:
     scale = float(np.abs(centred).max())
     if tensor.ndim == 1 or scale <= TIE * float(np.abs(tensor).max(initial=0.0)):
         return jnp.zeros((), jnp.float64)
-    return jnp.asarray(scale * _least_error(centred / scale), jnp.float64)
+    least = np.ldexp(scale * _least_error(centred / scale), power)
+    return jnp.asarray(least, jnp.float64)
 
 
 def _least_error(target: np.ndarray) -> float:
@@ -179,8 +183,12 @@ def _share(tensor: Float[Array, "*actions"]) -> Float[Array, ""]:
 
 
 def _centred(tensor: Float[Array, "*actions"]) -> Float[Array, "*actions"]:
-    """R − R(0, …, 0): a constant becomes 0 exactly, and a large offset costs no digits later."""
-    return tensor - tensor.ravel()[0]
+    """R − R(0, …, 0): a constant becomes 0 exactly, and a large offset costs no digits later.
+
+    Rewards near the largest float are scaled by a power of 2 first, or spread and sums would overflow.
+    """
+    scaled = tensor * jnp.where(jnp.max(jnp.abs(tensor)) > 1e290, 2.0**-60, 1.0)
+    return scaled - scaled.ravel()[0]
 
 
 def _marginal_means(tensor: Float[Array, "*actions"]) -> list[Float[Array, " actions"]]:

@@ -125,6 +125,20 @@ def test_floor_of_random_tensors_and_of_joint_learners():
         assert float(bias_floor(tensor, "joint")) == 0.0
 
 
+@pytest.mark.parametrize("power", [1023, -1000])
+def test_rewards_near_the_ends_of_the_floats(power):
+    """The spread of 2^1023·(±1) exceeds the largest float; no share or distance does."""
+    parts = np.array([[-1.0, 0.5, 0.25], [1.0, -0.75, 0.5], [0.25, 1.0, -0.5]])
+    tensor = np.ldexp(parts, power)
+    np.testing.assert_allclose(anova_alignment(tensor), share_by_regression(parts), rtol=1e-10)
+    np.testing.assert_allclose(
+        np.ldexp(np.asarray(sup_alignment(tensor)), -power), sup_by_dual(parts), rtol=1e-8
+    )
+    # Row 2 has the highest mean (1/3 against 1/4 and 0), column 2 too (1/3 against 1/6 and 1/12).
+    misled = np.array([[0.0, 0.0, 0.0], [0.0, -0.25, 1.0], [0.5, 0.5, 0.0]])
+    assert float(bias_floor(np.ldexp(misled, power))) == np.ldexp(1.0, power)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6, -0.1])
 def test_ties_take_the_lowest_index(offset):
     """Marginal means of pure parity are tied, though their sums round differently."""

@@ -4,6 +4,7 @@ what is accepted. Traced values can't be looked at and pass.
 
 import difflib
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import jax
@@ -46,7 +47,9 @@ def check_integer(
     """
     if is_traced(value):
         raise fail(name, "a traced value", "a static integer (mark it static in jit)")
-    accepted = f"an integer ≥ {minimum}" + ("" if maximum is None else f" and ≤ {maximum}")
+    accepted = f"an integer ≥ {minimum}"
+    if maximum is not None:
+        accepted += f" and ≤ {maximum}" if maximum < 10**16 else f" and ≤ {Decimal(maximum):.3g}"
     accepted += f" ({why})" if why else ""
     if isinstance(value, jax.Array | np.ndarray | np.integer) and not value.shape:
         whole = jax.dtypes.issubdtype(value.dtype, np.integer) and value.dtype.kind != "m"

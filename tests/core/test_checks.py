@@ -95,6 +95,13 @@ def test_one_key(key):
         check_key("key", jax.random.split(key, 3))
 
 
+def test_large_limits_are_written_short():
+    with pytest.raises(ValueError, match=r"^size: got 0, expected an integer ≥ 1 and ≤ 1.00e\+400$"):
+        check_integer("size", 0, 1, 10**400)
+    with pytest.raises(ValueError, match=r"≤ 1048576$"):
+        check_integer("size", 0, 1, 2**20)
+
+
 def test_choices_and_integers():
     check_choice("kind", "a", ("a", "b"))
     for bad in ("c", 1, None, np.array(["a", "b"]), ["a"]):

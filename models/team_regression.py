@@ -19,6 +19,7 @@ from boundlab.checks import (
     check_integer,
     check_key,
     check_number,
+    check_range_of,
     check_shape,
     fail,
 )
@@ -38,6 +39,7 @@ def coupling_matrix(num_agents: Count, coupling: Scalar, kind: str = "mean") -> 
     agents = check_integer("num_agents", num_agents, 1)
     check_number("coupling", coupling, 0)
     check_shape("coupling", coupling, ())
+    check_range_of("coupling", coupling, _dtype())
     below = np.tri(agents, k=-1)
     tables = {
         "mean": below / np.maximum(np.arange(agents), 1)[:, None],

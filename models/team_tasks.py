@@ -230,7 +230,7 @@ def group_rewards(pattern: Pattern, payoffs: Payoffs) -> tuple[Float[Array, " gr
     most = int(float(limits.eps) / 4 / float(limits.tiny))
     if sum(counts) > most:
         got = f"{pattern.num_actions}^{pattern.num_agents} joint actions"
-        raise fail("task", got, f"at most {most:.1e}, the range of {payoffs.cost.dtype}")
+        raise fail("task", got, f"at most {most:.1e}, drawn in {payoffs.cost.dtype}")
     return _group_values(pattern, payoffs), np.array([float(count) for count in counts])
 
 

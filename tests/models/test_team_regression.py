@@ -210,3 +210,8 @@ def test_bad_matrices_are_named(key):
         )(30.0)
     with pytest.raises(ValueError, match=r"^num_samples: .*traced"):
         jax.jit(lambda n: simulate_regression(key, n, AGENTS, DIM, NOISE, COUPLING, "sarl"))(30)
+
+
+def test_coupling_beyond_single_precision_is_refused_by_name() -> None:
+    with jax.enable_x64(False), pytest.raises(ValueError, match=r"^coupling: got 1e\+300"):
+        coupling_matrix(3, 1e300)

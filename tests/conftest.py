@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import filelock
@@ -24,6 +24,18 @@ matplotlib.use("Agg")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_fast(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Unit tests of functions spend their time in compilation: theirs are compiled unoptimised.
+
+    Everything else (studies, sweeps, canaries) is compiled as above.
+    """
+    unit = {"models", "theory"} & {part.name for part in Path(request.path).parents}
+    jax.config.update("jax_disable_most_optimizations", bool(unit))
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ class Config:
     """Drawn grids of scores behind every mean of a maximum."""
     ridge_num_train: tuple[int, ...] = (30, 60, 120, 300)
     """Training nodes of the curves of test error against fan-out, ascending."""
-    ridge_splits: int = 64
+    ridge_splits: int = 48
     """Random training sets behind these curves on the fixed-mix graph."""
     ridge_samples: int = 3600
     """Sampled neighbourhoods in a least-squares problem whose minimiser is compared."""
@@ -83,7 +83,7 @@ class Config:
     """Updates between two looks at validation and test accuracy; divides `sage_steps`."""
     sage_window: int = 20
     """Consecutive updates of the quiet window that sets the target loss; the paper's is 100."""
-    sage_seeds: int = 32
+    sage_seeds: int = 24
     """Runs in every cell."""
     block_nodes: int = 240
     """Nodes of the regular graph on which block degrees are simulated; a multiple of its degree."""
@@ -115,7 +115,7 @@ class Config:
     """Batch sizes of the contrast, ascending to all nodes."""
     stopping_steps: int = 256
     """Updates of its runs, a multiple of 4; a run that is not stopped by then is censored."""
-    stopping_seeds: int = 64
+    stopping_seeds: int = 48
     """Runs in every cell of the contrast."""
     stopping_grid_nodes: int = 144
     """Nodes of the graph behind the grids of iterations over batch size and fan-out."""
@@ -125,7 +125,7 @@ class Config:
     """Fan-outs of the grids, ascending; the last one is the degree."""
     stopping_grid_steps: int = 80
     """Updates of the grids' runs."""
-    stopping_grid_seeds: int = 64
+    stopping_grid_seeds: int = 48
     """Runs in every cell of the grids."""
     stopping_window: int = 20
     """Updates for which a loss must hold."""

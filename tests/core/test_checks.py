@@ -96,7 +96,9 @@ def test_one_key(key):
 
 
 def test_large_limits_are_written_short():
-    with pytest.raises(ValueError, match=r"^size: got 0, expected an integer ≥ 1 and ≤ 1.00e\+400$"):
+    with pytest.raises(
+        ValueError, match=r"^size: got 0, expected an integer ≥ 1 and ≤ 1.00e\+400$"
+    ):
         check_integer("size", 0, 1, 10**400)
     with pytest.raises(ValueError, match=r"≤ 1048576$"):
         check_integer("size", 0, 1, 2**20)

@@ -1,4 +1,4 @@
-"""The argument `reward`: a tensor R (A, …, A) of mean rewards, one axis an agent."""
+"""The argument `reward`: a tensor R of mean rewards, one axis an agent, (A, …, A) unless said."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -7,10 +7,11 @@ from boundlab.checks import check_number, fail
 from boundlab.typing import Numbers
 
 
-def reward_tensor(reward: Numbers) -> Float[Array, "*actions"]:
-    """`reward` as a float64 tensor with K ≥ 1 equal axes; errors name it."""
+def reward_tensor(reward: Numbers, *, equal: bool = True) -> Float[Array, "*actions"]:
+    """`reward` as a float64 tensor with K ≥ 1 axes, of equal size if `equal`; errors name it."""
     check_number("reward", reward)
     tensor = jnp.asarray(reward).astype(jnp.float64)
-    if tensor.ndim < 1 or tensor.size < 1 or len(set(tensor.shape)) > 1:
-        raise fail("reward", f"shape {tensor.shape}", "shape (A, …, A), an axis an agent")
+    if tensor.ndim < 1 or tensor.size < 1 or (equal and len(set(tensor.shape)) > 1):
+        accepted = "shape (A, …, A), an axis an agent" if equal else "an axis an agent, none empty"
+        raise fail("reward", f"shape {tensor.shape}", accepted)
     return tensor

@@ -90,26 +90,26 @@ def sup_alignment(reward: Numbers) -> Float[Array, ""]:
     floor of separate learners whose own rewards are the best f is at most 2α₀.
 
     Args:
-        reward: R (A, …, A) with A^K ≤ 4096, the team's mean reward; not traced.
+        reward: R (A_1, …, A_K) of at most 4096 joint actions, the team's mean reward; not traced.
 
     Returns:
         α₀ ≥ 0, in units of reward (not 2α₀); 0 for one agent. To about 1e-9 of the spread of R.
 
     Raises:
-        ValueError: `reward` is traced, too large, or no tensor of finite numbers with equal axes.
+        ValueError: `reward` is traced, too large, or no tensor of finite numbers.
 
     Source: derived, docs/team_learning.md#alignment.
 
     """
     if is_traced(reward):
         raise fail("reward", "a traced value", "a concrete tensor: a linear program is solved")
-    tensor = np.asarray(reward_tensor(reward))
+    tensor = np.asarray(reward_tensor(reward, equal=False))
     # Brought to size 1 by an exact power of 2: neither the spread nor sums overflow.
     power = int(np.frexp(np.abs(tensor).max())[1])
     tensor = np.ldexp(tensor, -power)
     tensor = tensor - tensor.flat[0]
     if tensor.size > MOST_CELLS:
-        accepted = f"at most {MOST_CELLS} joint actions A^K (a linear program is solved)"
+        accepted = f"at most {MOST_CELLS} joint actions (a linear program is solved)"
         raise fail("reward", f"{tensor.size} joint actions", accepted)
     # The best additive fit in mean square is taken off first: what is left is the program's scale.
     centred = tensor - tensor.mean()
@@ -128,10 +128,10 @@ def _least_error(target: np.ndarray) -> float:
     import scipy.sparse
     from scipy.optimize import linprog
 
-    agents, actions = target.ndim, target.shape[0]
+    agents, last = target.ndim, np.cumsum(target.shape)
     cells = np.arange(target.size)
-    places = np.stack(np.unravel_index(cells, target.shape)) + actions * np.arange(agents)[:, None]
-    shape = (target.size, agents * actions)
+    places = np.stack(np.unravel_index(cells, target.shape)) + (last - target.shape)[:, None]
+    shape = (target.size, int(last[-1]))
     ones = np.ones(places.size)
     design = scipy.sparse.csr_array((ones, (np.tile(cells, agents), places.ravel())), shape=shape)
     slack = np.ones((target.size, 1))

@@ -239,3 +239,13 @@ def test_traced_tensors():
 def test_bad_input_is_named(named, function, arguments):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         function(*arguments)
+
+
+def test_sup_distance_of_unequal_axes():
+    """Two actions against three, one cell apart: a quarter of the alternating sum of a square."""
+    reward = np.zeros((2, 3))
+    reward[0, 1] = 1.0
+    np.testing.assert_allclose(sup_alignment(reward), 0.25, rtol=1e-9)
+    np.testing.assert_allclose(
+        sup_alignment(np.arange(3.0)[None, :] + np.zeros((2, 1))), 0, atol=1e-12
+    )

@@ -102,7 +102,7 @@ def test_group_limits():
     for noise in (0.0, 1.0):
         np.testing.assert_array_equal(selection_probabilities(values, counts, 0, noise), shares)
     far = selection_probabilities([0.0, -1e300, 0.0, 0.0], [1, 2**80, 0, 0], 1.0, 1e-300)
-    np.testing.assert_array_equal(far, [1.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(far, [1.0, 0.0, 0.0, 0.0], rtol=1e-15)
     tied = selection_probabilities([2.0, 2.0, 2.0, 2.0], [1, 3, 4, 0], 5.0, 1.0)
     np.testing.assert_allclose(tied, shares, rtol=1e-12)
     np.testing.assert_allclose(selection_probabilities([3.0], [1e300], 5.0, 1.0), [1.0], rtol=1e-6)

@@ -14,8 +14,10 @@ import xarray as xr
 from boundlab import study
 
 # Compiled as the command line compiles (boundlab/__init__.py), which takes a quarter less time. XLA
-# reads its flags once, with the first device; the commands that tests start choose their own.
-if "XLA_FLAGS" not in os.environ:
+# reads its flags once, with the first device; the commands that tests start choose their own. Set the
+# variable, empty or not, and every test is compiled by it: .ci/run does so for those marked smoke.
+FAST = "XLA_FLAGS" not in os.environ
+if FAST:
     os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=1"
     jax.devices()
     del os.environ["XLA_FLAGS"]
@@ -30,10 +32,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def _compiled_fast(request: pytest.FixtureRequest) -> Iterator[None]:
     """Unit tests of functions spend their time in compilation: theirs are compiled unoptimised.
 
-    Everything else (studies, sweeps, canaries) is compiled as above.
+    Everything else (studies, sweeps, canaries) is compiled as above. Those of many rows are marked
+    smoke: they are there to find what a compiler gets wrong.
     """
-    unit = {"models", "theory"} & {part.name for part in Path(request.path).parents}
-    jax.config.update("jax_disable_most_optimizations", bool(unit))
+    folder = Path(request.path).relative_to(Path(__file__).parent).parts[0]
+    jax.config.update("jax_disable_most_optimizations", FAST and folder in ("models", "theory"))
     yield
     jax.config.update("jax_disable_most_optimizations", False)
 

@@ -184,6 +184,7 @@ def test_degenerate_graphs(features):
     np.testing.assert_allclose(aggregate_full(star, features[:4], "mean"), expected, rtol=1e-14)
 
 
+@pytest.mark.smoke
 def test_hub_wider_than_what_is_unrolled(features):
     """The loop over slots and the unrolled sum, in float32: 40,001 nodes, one of degree 40,000."""
     n = 40_001

@@ -63,6 +63,7 @@ def test_relu_risk_lies_between_a_quarter_and_a_half_of_the_quadratic():
     assert np.all(risk <= quadratic / 2 * (1 + 1e-12))
 
 
+@pytest.mark.smoke
 def test_quadratic_form_over_many_rows_is_the_one_of_numpy():
     """The kernel jit(vmap(θ ↦ ‖Gᵀθ‖²)) at 40,960 rows, which some versions get wrong on CPU."""
     rng = np.random.default_rng(1)

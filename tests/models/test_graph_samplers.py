@@ -131,6 +131,7 @@ def test_relabelling_the_noise_relabels_the_graphs(key: jax.Array) -> None:
     np.testing.assert_allclose(b, a[:, order][:, :, order], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_symmetric_to_the_last_bit(dtype, key: jax.Array) -> None:
     """Whatever the score's rounding, and however lopsided it is."""

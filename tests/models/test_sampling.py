@@ -305,6 +305,7 @@ def test_traced_fan_outs_are_clamped_before_they_are_narrowed(key, wheel):
         assert [int(traced(size)) for size in sizes] == [0, 4, 4]
 
 
+@pytest.mark.smoke
 def test_a_batch_of_a_large_set(key):
     """40,000 nodes, a batch of 20,000: mean and variance of the ids by sampling theory."""
     nodes = np.asarray(sample_batch(key, np.arange(40_000), 20_000, 20_000)[0], np.float64)

@@ -197,6 +197,7 @@ def test_transforms_and_precision() -> None:
     assert float(narrow) == float(wide)
 
 
+@pytest.mark.smoke
 def test_many_directions() -> None:
     # Equal copies of one direction: the risk depends on the spectrum alone.
     few = theory.glmtron_risk(np.full(64, 1 / 64), np.ones(64), 0.5, 0.3, 20)

@@ -116,6 +116,7 @@ def test_against_drawn_node_features() -> None:
     assert abs(wrong_total / drawn.mean() - 1) > 0.1
 
 
+@pytest.mark.smoke
 def test_many_rows_and_gradient() -> None:
     rows = np.linspace(0.5, 1.5, 40_960)
 

@@ -132,6 +132,7 @@ def test_plain_loop(count, start):
     np.testing.assert_allclose(got.variance, loop[1], 1e-12)
 
 
+@pytest.mark.smoke
 def test_forty_thousand_directions():
     rng = np.random.default_rng(2)
     mu, delta0_sq = rng.random(50_000) / 25_000, rng.random(50_000)

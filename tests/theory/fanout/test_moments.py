@@ -82,6 +82,7 @@ def test_seven_neighbours_three_drawn():
     np.testing.assert_array_equal(got.covariance_trace[1:], 0.0)  # the leaves have one neighbour
 
 
+@pytest.mark.smoke
 def test_many_rows_in_pieces(monkeypatch):
     """40,000 rows, worked through piece by piece, against a padded table in plain NumPy."""
     rng = np.random.default_rng(4)

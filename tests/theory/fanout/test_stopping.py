@@ -49,6 +49,7 @@ def test_simulated_checks():
     testing.assert_mean_equal(1.0 - (seen <= 0.32).any(axis=1), lower.censored)
 
 
+@pytest.mark.smoke
 def test_tiny_chances_and_long_runs():
     """Products over 40,000 checks, in logarithms; a check that is all but certain."""
     certain = fanout.hitting_time(np.full(40_000, -40.0), np.ones(40_000), 0.0)

@@ -1,0 +1,1 @@
+"""Figures of the study of policy losses, from its dataset alone."""

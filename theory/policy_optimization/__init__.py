@@ -1,0 +1,1 @@
+"""Trust regions, improvement bounds, gate Jacobians, stale gradients: closed forms."""

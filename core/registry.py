@@ -8,7 +8,13 @@ from boundlab.checks import check_choice
 if TYPE_CHECKING:
     from boundlab.experiment import Study
 
-STUDY_NAMES = ("excess_risk", "fanout", "graph_diffusion", "team_learning")
+STUDY_NAMES = (
+    "excess_risk",
+    "fanout",
+    "graph_diffusion",
+    "policy_optimization",
+    "team_learning",
+)
 
 
 def studies() -> "tuple[Study, ...]":

@@ -47,7 +47,9 @@ def test_no_claim_is_violated_and_every_control_is_rejected(verdicts: dict) -> N
     assert not passed, "these checks have no power"
 
 
-@pytest.mark.parametrize("study_name", ["excess_risk", "fanout", "team_learning"])
+@pytest.mark.parametrize(
+    "study_name", ["excess_risk", "fanout", "policy_optimization", "team_learning"]
+)
 def test_no_control_is_its_claim_turned_round(study_name: str, smoke: xr.Dataset) -> None:
     """The opposite of a claim is rejected wherever the claim holds, and says nothing of its power."""
 
@@ -112,6 +114,7 @@ def test_figures_are_labelled(study_name: str, smoke: xr.Dataset) -> None:
         "excess_risk": ("F", 11),
         "fanout": ("E", 9),
         "graph_diffusion": ("E", 10),
+        "policy_optimization": ("F", 11),
         "team_learning": ("F", 11),
     }[study_name]
     numbers = sorted({int(re.match(rf"{letter}(\d+)", name)[1]) for name in drawn})

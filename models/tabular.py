@@ -1,0 +1,30 @@
+"""Exactly solvable problems of policy optimisation: the public names in one place."""
+
+from boundlab.models.delayed_descent import DescentRun as DescentRun
+from boundlab.models.delayed_descent import delayed_descent as delayed_descent
+from boundlab.models.delayed_sgd import DelayedMoments as DelayedMoments
+from boundlab.models.delayed_sgd import DelayedRun as DelayedRun
+from boundlab.models.delayed_sgd import delayed_sgd as delayed_sgd
+from boundlab.models.delayed_sgd import delayed_sgd_moments as delayed_sgd_moments
+from boundlab.models.softmax_bandit import BanditRun as BanditRun
+from boundlab.models.softmax_bandit import bandit_objective as bandit_objective
+from boundlab.models.softmax_bandit import stale_bandit as stale_bandit
+from boundlab.models.softmax_bandit import surrogate_gradient as surrogate_gradient
+from boundlab.models.tabular_ended_trees import EndedSequences as EndedSequences
+from boundlab.models.tabular_ended_trees import EndedTreeSolution as EndedTreeSolution
+from boundlab.models.tabular_ended_trees import ended_sequences as ended_sequences
+from boundlab.models.tabular_ended_trees import sample_ended_sequences as sample_ended_sequences
+from boundlab.models.tabular_ended_trees import solve_ended_tree as solve_ended_tree
+from boundlab.models.tabular_mdp import MDPSolution as MDPSolution
+from boundlab.models.tabular_mdp import RandomMDP as RandomMDP
+from boundlab.models.tabular_mdp import random_mdp as random_mdp
+from boundlab.models.tabular_mdp import simulate_returns as simulate_returns
+from boundlab.models.tabular_mdp import solve_mdp as solve_mdp
+from boundlab.models.tabular_trees import SequenceTable as SequenceTable
+from boundlab.models.tabular_trees import TreeSolution as TreeSolution
+from boundlab.models.tabular_trees import prefix_total_variation as prefix_total_variation
+from boundlab.models.tabular_trees import sample_sequences as sample_sequences
+from boundlab.models.tabular_trees import sequence_log_probs as sequence_log_probs
+from boundlab.models.tabular_trees import sequence_table as sequence_table
+from boundlab.models.tabular_trees import solve_tree as solve_tree
+from boundlab.models.tabular_trees import tree_surrogate_gain as tree_surrogate_gain

@@ -104,7 +104,7 @@ def bracket_task(
     longest = check_integer("length", length, 2, 16)
     count = check_integer("kinds", kinds, 1, 3)
     opening, closing = _OPEN[:count], _CLOSE[:count]
-    layer, texts = {"": ""}, {}
+    layer, texts = {"": ""}, dict[str, str]()
     for _ in range(longest):
         following = {}
         for text, due in layer.items():

@@ -143,7 +143,7 @@ def gac(
         num_skips = jnp.where(skip, state.num_skips + 1, jnp.zeros_like(state.num_skips))
         return emitted, GacState(previous, found.cosine, regime, num_skips)
 
-    return optax.GradientTransformation(init, update)  # type: ignore[arg-type]
+    return optax.GradientTransformation(init, update)
 
 
 def _sum_type(tree: Any) -> Any:
@@ -214,7 +214,8 @@ def _check_leaves(name: str, tree: Any) -> None:
 
 
 def _check_match(updates: Any, previous: Any) -> None:
-    got, expected = jax.tree.structure(updates), jax.tree.structure(previous)
+    got: Any = jax.tree.structure(updates)
+    expected: Any = jax.tree.structure(previous)
     if got != expected:
         raise fail("updates", got, f"the tree of init's params, {expected}")
     for new, old in zip(jax.tree.leaves(updates), jax.tree.leaves(previous), strict=True):

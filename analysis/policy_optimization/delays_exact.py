@@ -1,6 +1,6 @@
 """Delayed SGD on one mode, by companion matrices and Lyapunov's equation, beside the closed forms."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -63,7 +63,7 @@ def moments() -> xr.Dataset:
     steps = critical[:, None] * SHARES
     found = [[_stationary(a, int(d)) for a in row] for d, row in zip(DELAYS, steps, strict=True)]
     edges = [_stationary(c * (1 - EDGE), int(d)) for c, d in zip(critical, DELAYS, strict=True)]
-    columns = {
+    columns: dict[str, Any] = {
         "correlation": [[one.correlation for one in row] for row in found],
         "noiseless": [[one.noiseless for one in row] for row in found],
         "second": [[one.second for one in row] for row in found],

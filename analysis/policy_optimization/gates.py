@@ -123,7 +123,7 @@ def _differentiated(ratios: jax.Array) -> dict[str, jax.Array]:
     shape = (batch, 6, batch, 6)
     at = np.arange(batch)
 
-    def largest(values: jax.Array) -> jax.Array:
+    def largest(values: Any) -> jax.Array:
         return jnp.max(jnp.abs(values))
 
     def jacobian(gate: Any, log_ratio: jax.Array) -> jax.Array:
@@ -233,7 +233,7 @@ def _compared(ratios: jax.Array, moves: jax.Array, gains: jax.Array) -> dict[str
     def gate(ratio: jax.Array, *budgets: float) -> jax.Array:
         return fiber_gate(ratio, MASK, *budgets)[0]
 
-    def largest(values: jax.Array) -> jax.Array:
+    def largest(values: Any) -> jax.Array:
         return jnp.max(jnp.abs(values))
 
     def one(ratio: jax.Array, move: jax.Array, gain: jax.Array) -> dict[str, jax.Array]:

@@ -5,6 +5,8 @@ regimes of three tokens at ε = .025, C⁺ = .15, C⁻ = .09, the sweep of ten t
 the rollback of the definition, k = T = 10).
 """
 
+from typing import Any
+
 import jax
 import numpy as np
 import xarray as xr
@@ -92,7 +94,8 @@ def _gate(x: np.ndarray, budget: float, count: float) -> np.ndarray:
 def _simplex(config: Config) -> xr.Dataset:
     """Regimes of three tokens: which channels pass, and how many tokens are clipped."""
     gate = jax.jit(fiber_gate)
-    variables, coords = {}, {}
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
     for name, reach in (("far", REACH), ("near", NEAR)):
         side = np.linspace(-reach, reach, config.gates_grid)
         x, y = np.meshgrid(side, side)

@@ -145,7 +145,7 @@ def train(key: jax.Array, chosen: Setting, grid: Grid, advance: Any) -> xr.Datas
         )
         found.append(done.records)
     shape = (len(grid.losses), grid.num_updates // grid.chunk, len(grid.delays), len(grid.controls))
-    variables = {
+    variables: dict[str, Any] = {
         f"language_{name}": (
             (*DIMS, "language_update"),
             np.moveaxis(

@@ -196,7 +196,7 @@ def _best_radius(certificate: Callable[[jax.Array], jax.Array]) -> jax.Array:
     return 0.5 * (low + high)
 
 
-def _spread(advantage: jax.Array, policy: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _spread(advantage: jax.Array, policy: Any) -> tuple[jax.Array, jax.Array]:
     """(max A − min A)/2 of each state, and what the worst action has (1 where all are equal)."""
     reach = jnp.max(advantage, axis=1) - jnp.min(advantage, axis=1)
     worst = advantage == jnp.min(advantage, axis=1, keepdims=True)

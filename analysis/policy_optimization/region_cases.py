@@ -4,7 +4,7 @@ In the worst case π stays in the first state, and what π′ prefers there lead
 prefers only costs. Both states are worth 0 under π, so that rewards are advantages.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,27 +25,31 @@ TOKENS, HORIZONS = 3, (1, 2, 3, 4, 5)
 JUST_BELOW = 0.999
 
 
+# Made with NumPy, and passed to compiled functions.
+AnyArray = Array | np.ndarray
+
+
 class Processes(NamedTuple):
     """Processes with two policies each; one leading axis for all fields."""
 
-    transition: Float[Array, "cases states actions states"]
-    reward: Float[Array, "cases states actions"]
-    initial: Float[Array, "cases states"]
-    old: Float[Array, "cases states actions"]
-    new: Float[Array, "cases states actions"]
-    mixture: Float[Array, " cases"]
-    discount: Float[Array, " cases"]
+    transition: Float[AnyArray, "cases states actions states"]
+    reward: Float[AnyArray, "cases states actions"]
+    initial: Float[AnyArray, "cases states"]
+    old: Float[AnyArray, "cases states actions"]
+    new: Float[AnyArray, "cases states actions"]
+    mixture: Float[AnyArray, " cases"]
+    discount: Float[AnyArray, " cases"]
 
 
 class Trees(NamedTuple):
     """Sequence trees of one shape with two policies each."""
 
-    old: Float[Array, "cases prefixes tokens"]
+    old: Float[AnyArray, "cases prefixes tokens"]
     """log π."""
-    new: Float[Array, "cases prefixes tokens"]
+    new: Float[AnyArray, "cases prefixes tokens"]
     """log π′, the same as log π behind the horizon."""
-    leaf_reward: Float[Array, "cases sequences"]
-    horizon: Int[Array, " cases"]
+    leaf_reward: Float[AnyArray, "cases sequences"]
+    horizon: Int[AnyArray, " cases"]
 
 
 def processes(key: jax.Array, count: int) -> tuple[Processes, list[str]]:
@@ -56,11 +60,15 @@ def processes(key: jax.Array, count: int) -> tuple[Processes, list[str]]:
     old = SPREAD * logits
     new = old + far_apart(rng, count)[:, None, None] * moves
     discount = np.resize(DISCOUNTS, count)
+    policies = [np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True) for x in (old, new)]
     random = Processes(
-        *(np.asarray(part) for part in drawn),
-        *(np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True) for x in (old, new)),
-        rng.uniform(size=count),
-        discount,
+        transition=np.asarray(drawn.transition),
+        reward=np.asarray(drawn.reward),
+        initial=np.asarray(drawn.initial),
+        old=policies[0],
+        new=policies[1],
+        mixture=rng.uniform(size=count),
+        discount=discount,
     )
     worst = [
         worst_process(kind, far, discount)
@@ -108,7 +116,7 @@ def worst_process(kind: str, far: float, discount: float) -> Processes:
         mixture = 0.5
     initial = np.eye(STATES)[0]
     return Processes(
-        transition, reward, initial, old, new, np.float64(mixture), np.float64(discount)
+        transition, reward, initial, old, new, np.asarray(mixture), np.asarray(discount)
     )
 
 
@@ -133,7 +141,7 @@ def trees(key: jax.Array, count: int) -> tuple[Trees, list[str]]:
     paid = np.arange(sequences)[None, :] // after[:, None]
     reward = np.take_along_axis(reward, paid, axis=1)
     worst = [_worst_tree(table, depth, far, steps) for steps in HORIZONS for far in WORST]
-    stacked = [np.stack(part) for part in zip(*worst, strict=True)]
+    stacked: list[Any] = [np.stack(part) for part in zip(*worst, strict=True)]
     both = [np.concatenate(pair) for pair in zip((old, new, reward, horizon), stacked, strict=True)]
     return Trees(*both), ["random"] * total + ["worst"] * len(worst)
 
@@ -150,4 +158,4 @@ def _worst_tree(table: SequenceTable, depth: np.ndarray, far: float, horizon: in
     gains = (inside * advantage)[table.prefix, table.token].sum(axis=1)
     with np.errstate(divide="ignore"):
         logs = np.log(old), np.log(old + far * inside * change)
-    return Trees(*logs, gains, np.int64(horizon))
+    return Trees(*logs, gains, np.asarray(horizon))

@@ -14,7 +14,7 @@ SHOWN = {
     "mean_ratio": "mean ratio $r$",
     "cosine": "cosine of gradients",
 }
-LINES = {"plain": "-", "gac": "--"}
+LINES: dict[str, Any] = {"plain": "-", "gac": "--"}
 
 
 def draw(dataset: xr.Dataset) -> dict[str, tuple[Any, str]]:

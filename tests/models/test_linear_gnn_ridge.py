@@ -78,8 +78,10 @@ def test_zero_ridge_is_the_limit_of_small_ones(key, operator, theta_star):
         variance = 0.16 * np.trace(M @ inverse @ inverse.T)
         got = simulate_ridge(key, operator, theta_star, 0.4, 0.0, num_samples)
         np.testing.assert_allclose(got, (bias, variance), rtol=1e-9, atol=1e-20)
-        gradient = jax.grad(
-            lambda r, n=num_samples: sum(simulate_ridge(key, operator, theta_star, 0.4, r, n))
+        gradient = jax.jit(
+            jax.grad(
+                lambda r, n=num_samples: sum(simulate_ridge(key, operator, theta_star, 0.4, r, n))
+            )
         )(0.0)
         assert np.isfinite(gradient)
 
@@ -102,12 +104,12 @@ def test_least_squares_variance_is_exact_and_free_of_the_graph(key, operator, th
     """N > d + 1, λ = 0: bias 0 and mean variance σ²d/(N − d − 1) whatever G; isotropic N < d."""
     keys = jax.random.split(key, 4000)
     run = jax.jit(jax.vmap(lambda k: simulate_ridge(k, operator, theta_star, 0.5, 0.0, 20)))
-    bias, variance = run(keys)
+    bias, variance = map(np.asarray, run(keys))
     np.testing.assert_allclose(bias, 0, atol=1e-20)
     z = (variance.mean() - 0.25 * 6 / 13) / (variance.std() / np.sqrt(4000))
     assert abs(z) < 4.5
     wide = jax.jit(jax.vmap(lambda k: simulate_ridge(k, np.ones(12), np.ones(12), 0.5, 0.0, 4)))
-    bias, variance = wide(keys)
+    bias, variance = map(np.asarray, wide(keys))
     for sample, exact in ((bias, 12 * (1 - 4 / 12)), (variance, 0.25 * 4 / (12 - 4 - 1))):
         assert abs((sample.mean() - exact) / (sample.std() / np.sqrt(4000))) < 4.5
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -69,7 +70,8 @@ def test_valleys_by_hand() -> None:
     mirror = np.eye(alignment.VALLEYS) - 2 * np.outer(normal, normal)
     y = mirror @ x
     expected = sum(d * v * v / (1 + v * v) for d, v in zip(depth, y, strict=True))
-    np.testing.assert_allclose(alignment._valley(x, normal, depth), expected, rtol=1e-12)
+    found = alignment._valley(*map(jnp.asarray, (x, normal, depth)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_longest_steps_and_bounds(dataset: xr.Dataset) -> None:

@@ -19,9 +19,14 @@ report: $(STAMP)
 figures: $(STAMP)
 	$(BIN)/boundlab figures --preset $(PRESET) --out $(OUT)
 
-# One worker a core, and a file's tests in one process, so that they share compiled programs.
+# One worker a core, and a file's tests in one process, so that they share compiled programs. Unit tests
+# first, by themselves: tests/conftest.py compiles them faster.
+TEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
+UNITS := tests/models tests/theory
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(TEST) $(UNITS)
+	$(TEST) tests $(addprefix --ignore=,$(UNITS))
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -134,7 +134,8 @@ def _dispatch(command: str, arguments: list[str], console: Console) -> int:
         from boundlab.tools import use
 
         plain = Console(width=None if sys.stdout.isatty() else 100)
-        use(study(options.studies[0]), asked, options.out, plain, say=_teller(console))
+        chosen, say = study(options.studies[0]), _teller(console)
+        use(chosen, asked, options.out, plain, say=say, progress=options.progress)
         return 0
     jobs = _results(options, overrides, console)
     from boundlab import publish

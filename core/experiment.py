@@ -56,10 +56,12 @@ class Tool:
     """The field of `options` that asks for the tool; None by default."""
     options: Any
     """A frozen dataclass with the defaults; its fields become options of the command line."""
-    apply: Callable[[Any, Any], xr.Dataset]
+    apply: Callable[..., xr.Dataset]
     """apply(options, console) prints for people and returns what is saved and drawn."""
     figures: str
     """Module of the study's figures whose `draw` shows that dataset."""
+    progress: bool = False
+    """Whether `apply` takes a keyword `progress` besides: whether to show bars."""
 
 
 @dataclass(frozen=True)

@@ -83,5 +83,7 @@ def _widen(leaf: object) -> object:
     if isinstance(leaf, np.ndarray | np.generic | jax.Array) and (
         jax.dtypes.issubdtype(leaf.dtype, np.floating)
     ):
+        if np.ma.is_masked(leaf):
+            return leaf  # its entries aren't all numbers: left to the checks of arguments
         return np.asarray(leaf, dtype=np.float64)
     return leaf

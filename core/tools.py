@@ -15,7 +15,13 @@ from boundlab.experiment import Study
 
 
 def use(
-    study: Study, options: Any, folder: Path, console: Console, *, say: Callable[[str], None]
+    study: Study,
+    options: Any,
+    folder: Path,
+    console: Console,
+    *,
+    say: Callable[[str], None],
+    progress: bool = True,
 ) -> Path:
     """Apply the study's tool with `options`; return where its dataset is saved.
 
@@ -24,7 +30,8 @@ def use(
     tool = study.tool
     assert tool is not None
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        dataset = tool.apply(options, console)
+        shown = {"progress": progress} if tool.progress else {}
+        dataset = tool.apply(options, console, **shown)
     record = results.environment() | {"study": study.name, "tool": tool.name}
     name = f"{study.name}-{tool.name}-{_digest(dataset)}"
     path = folder / f"{name}.nc"

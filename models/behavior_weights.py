@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from boundlab.checks import check_choice, check_number, check_shape, fail
-from boundlab.models.policy_batch import CleanBatch, exp_ratio
+from boundlab.checks import check_choice, check_number, check_shape, fail, shown
+from boundlab.models.policy_batch import CleanBatch, as_number, exp_ratio
 from boundlab.precision import is_traced
 
 BEHAVIOR_WEIGHTS = ("tis", "icepop", "sequence_mask", "opsm", "decoupled", "m2po")
@@ -64,12 +64,12 @@ def behavior_options(kind: Any, low: Any, high: Any, threshold: Any) -> dict[str
             users = [str(other) for other, taken in DEFAULTS.items() if name in taken]
             raise fail(
                 f"behavior_{name}",
-                f"{value!r} with behavior_weight={kind!r}",
+                f"{shown(value)} with behavior_weight={kind!r}",
                 "None but for " + ", ".join(users),
             )
         options[name] = value
     for name, value in options.items():
-        check_shape(f"behavior_{name}", value, ())
+        check_shape(f"behavior_{name}", value, (), "one number")
         open_at_0 = name == "high" or kind == "m2po"
         check_number(f"behavior_{name}", value, 0, low_open=open_at_0)
     low, high = options.get("low"), options.get("high")
@@ -102,7 +102,7 @@ def behavior_weights(
     """
     chosen = behavior_options(kind, low, high, threshold)
     dtype = batch.log_ratio_behavior.dtype
-    limit = {name: jnp.asarray(value).astype(dtype) for name, value in chosen.items()}
+    limit = {name: as_number(value, dtype) for name, value in chosen.items()}
     log_weight = batch.log_ratio_behavior
     if kind == "tis":
         weight = jnp.clip(jnp.exp(log_weight), limit["low"], limit["high"])
@@ -122,6 +122,8 @@ def behavior_weights(
         weight = _second_moment_mask(batch, limit["threshold"]).astype(dtype)
     else:
         weight = jnp.ones_like(log_weight)
+    # Comparisons hide a token whose numbers are NaN, which has no weight.
+    weight = jnp.where(jnp.isnan(log_weight), log_weight, weight)
     return jax.lax.stop_gradient(jnp.where(batch.mask, weight, 0))
 
 
@@ -129,10 +131,9 @@ def sequence_weights(
     weights: Float[Array, "sequences tokens"], batch: CleanBatch
 ) -> Float[Array, " sequences"]:
     """One weight a sequence: the geometric mean over its tokens, 0 where one of them is 0."""
-    positive = (weights > 0) & batch.mask
-    mean = _sequence_mean(jnp.log(jnp.where(positive, weights, 1)), batch)
-    whole = jnp.all(positive | ~batch.mask, axis=1)
-    return jax.lax.stop_gradient(jnp.where(whole, jnp.exp(mean), 0))
+    dropped = (weights <= 0) & batch.mask  # not a NaN, which makes the mean NaN
+    mean = _sequence_mean(jnp.log(jnp.where(dropped | ~batch.mask, 1, weights)), batch)
+    return jax.lax.stop_gradient(jnp.where(jnp.any(dropped, axis=1), 0, jnp.exp(mean)))
 
 
 def _sequence_mean(

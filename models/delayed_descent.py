@@ -17,12 +17,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_integer, check_key, check_number, fail
+from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
 from boundlab.precision import is_traced, standard_promotion
 from boundlab.typing import Count, Numbers, Scalar
 
 # delayed_descent's limit on the memory of old parameters, in updates.
 MOST_DELAY = 100_000
+# Steps are counted in int32.
+MOST_STEPS = 2**31 - 1
 
 
 class DescentRun(NamedTuple):
@@ -81,10 +83,9 @@ def delayed_descent(
     """
     check_key("key", key)
     start = _start(initial)
-    if np.ndim(step_size):
-        raise fail("step_size", f"shape {np.shape(step_size)}", "one number: map over more")
+    check_shape("step_size", step_size, (), "one number: map over more")
     check_number("step_size", step_size, 0)
-    steps = check_integer("num_steps", num_steps, 1)
+    steps = check_integer("num_steps", num_steps, 1, MOST_STEPS)
     ages, most = _delays(delay, steps, max_delay)
     if watch is not None and transform is None:
         raise fail("watch", "a function without a transform", "None, or a transform to watch")
@@ -127,8 +128,7 @@ def _cosine(one: Float[Array, " d"], other: Float[Array, " d"]) -> Float[Array, 
 
 def _start(initial: Any) -> Float[Array, " d"]:
     check_number("initial", initial)
-    if np.ndim(initial) != 1 or not np.shape(initial)[0]:
-        raise fail("initial", f"shape {np.shape(initial)}", "(d,) with d ≥ 1")
+    check_shape("initial", initial, (None,), "(d,) with d ≥ 1")
     start = jnp.asarray(initial)
     if not jnp.issubdtype(start.dtype, jnp.floating):
         raise fail("initial", f"values of type {start.dtype}", "floating-point numbers")
@@ -137,6 +137,7 @@ def _start(initial: Any) -> Float[Array, " d"]:
 
 def _delays(delay: Any, steps: int, max_delay: Any) -> tuple[jax.Array, int]:
     """τ_t (num_steps,), int32, and the largest that is allowed."""
+    check_number("delay", delay, 0)
     shape = np.shape(delay)
     if shape not in ((), (steps,)):
         raise fail("delay", f"shape {shape}", f"one integer, or ({steps},), one a step")
@@ -147,7 +148,6 @@ def _delays(delay: Any, steps: int, max_delay: Any) -> tuple[jax.Array, int]:
         if max_delay is None:
             raise fail("max_delay", None, "an integer, where delay is traced")
     else:
-        check_number("delay", delay, 0)
         largest = int(np.max(np.asarray(delay)))
         if max_delay is None:
             max_delay = check_integer("delay", largest, 0, MOST_DELAY)

@@ -21,6 +21,8 @@ from boundlab.typing import Count, Numbers, Scalar
 
 # Steps whose noise is drawn at once: a run holds the noise of one block, and the sums are over blocks.
 BLOCK = 64
+# Steps and delays are counted in int32.
+MOST = 2**31 - BLOCK - 1
 
 
 class DelayedRun(NamedTuple):
@@ -65,9 +67,10 @@ def delayed_sgd(
     """One run of delayed SGD and all its gradients, (num_steps, d) numbers.
 
     Arguments: `key` one typed key; `curvature` λ (d,), float32 or float64, any finite numbers, in whose
-    type the run is computed (other numbers: the working precision); `step_size` η > 0; `delay` τ ≥ 0,
-    static: how many updates old the parameters of a gradient are, 0 for plain SGD; `noise_std` σ ≥ 0;
-    `num_steps` ≥ 1, static; `initial` x_0 (d,), held for the first τ + 1 gradients, zeros if None.
+    type the run is computed (other numbers, and float64 without x64: JAX's default); `step_size` η > 0;
+    `delay` τ ≥ 0, static: how many updates old the parameters of a gradient are, 0 for plain SGD;
+    `noise_std` σ ≥ 0; `num_steps` ≥ 1, static; `initial` x_0 (d,), held for the first τ + 1 gradients,
+    zeros if None.
     For transformed gradients and delays that change, see `boundlab.models.delayed_descent`.
 
     Batch it with vmap over `key`, `curvature`, `step_size`, `noise_std` or `initial`.
@@ -79,8 +82,8 @@ def delayed_sgd(
     begins with the same noise. Source: derived, docs/policy_optimization.md#delayed-gradients.
     """
     arguments = _arguments(key, curvature, step_size, noise_std, initial)
-    tau = check_integer("delay", delay, 0)
-    steps = check_integer("num_steps", num_steps, 1)
+    tau = check_integer("delay", delay, 0, MOST)
+    steps = check_integer("num_steps", num_steps, 1, MOST)
     return _run(*arguments, delay=tau, num_steps=steps)
 
 
@@ -101,8 +104,8 @@ def delayed_sgd_moments(
     arguments, draws and errors are those of `delayed_sgd`; memory doesn't grow with `num_steps`.
     """
     arguments = _arguments(key, curvature, step_size, noise_std, initial)
-    tau = check_integer("delay", delay, 0)
-    steps = check_integer("num_steps", num_steps, 2)
+    tau = check_integer("delay", delay, 0, MOST)
+    steps = check_integer("num_steps", num_steps, 2, MOST)
     start = check_integer("burn_in", burn_in, 0, steps - 2, why="two steps are left")
     return _moments(*arguments, delay=tau, num_steps=steps, burn_in=start)
 
@@ -115,8 +118,11 @@ def _arguments(
     check_shape("curvature", curvature, (None,), "one entry a mode")
     check_number("curvature", curvature)
     given = getattr(curvature, "dtype", None)
-    dtype = given if given in (jnp.float32, jnp.float64) else None
-    modes = jnp.asarray(curvature, dtype=float if dtype is None else dtype)
+    dtype = given if given in (jnp.float32, jnp.float64) else float
+    with np.errstate(over="ignore"):
+        modes = jnp.asarray(curvature, dtype=jax.dtypes.canonicalize_dtype(dtype))
+    if not is_traced(modes):
+        check_number("curvature", modes, why=f"in {modes.dtype}")
     for name, value in (("step_size", step_size), ("noise_std", noise_std)):
         check_shape(name, value, ())
         check_number(name, value, 0, low_open=name == "step_size")

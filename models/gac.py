@@ -25,7 +25,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from boundlab.checks import check_choice, check_integer, check_number, fail
+from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
 from boundlab.precision import is_traced
 from boundlab.typing import Count, Scalar
 
@@ -52,7 +52,9 @@ class GacState(NamedTuple):
 class _Alignment(NamedTuple):
     cosine: Float[Array, ""]
     finite: Bool[Array, ""]  # whether the incoming gradient is
-    unit: Any  # the reference over its largest entry
+    gradient: Any  # the incoming gradient over its largest entry
+    unit: Any  # the reference over its own
+    ratio: Float[Array, ""]  # g_∥ = ratio · unit in units of the gradient's largest entry
     length: Float[Array, ""]  # g_∥ = length · unit
 
 
@@ -66,16 +68,18 @@ def gac(
     """Gradient alignment control, see the module: put it first in `optax.chain`, before momentum or Adam.
 
     Negative cosines pass. Sums over leaves are taken in the widest of float32 and the leaves' types, of
-    gradients divided by their largest entry, so that they neither overflow nor vanish; emitted updates
-    have the incoming types. Under `jax.jit` with sharded gradients the cosine is that of all shards;
-    under `pmap` or `shard_map` average gradients first. One cosine a leaf would be another algorithm.
+    gradients divided by their largest entry, so that they neither overflow nor vanish (subnormal entries
+    count as 0 where the device flushes them); emitted updates have the incoming types. Under `jax.jit`
+    with sharded gradients the cosine is that of all shards; under `pmap` or `shard_map` average gradients
+    first. One cosine a leaf would be another algorithm.
 
     A gradient with NaN or infinity has no direction: it is emitted as it is, so that a guard such as
     `optax.apply_if_finite` can see it, marked by a NaN cosine, and doesn't become the reference.
 
     Args:
         low: 0 ≤ low < 1, the largest cosine that passes. May be traced; then 1 is control switched off.
-        high: > low, the largest cosine that isn't skipped; 1 or more: nothing is skipped. May be traced.
+        high: > low, the largest cosine that isn't skipped; 1 or more, inf too: nothing is skipped. May be
+            traced.
         kappa: `ratio`, `exact` or `zero`; static.
         reference: `raw`, the gradient of the update before, whatever became of it, or `applied`, the last
             update emitted that was no skip; static.
@@ -93,10 +97,10 @@ def gac(
 
     """
     for name, value in (("low", low), ("high", high)):
-        if np.ndim(value):
-            raise fail(name, f"shape {np.shape(value)}", "one number")
+        check_shape(name, value, (), "one number")
     check_number("low", low, 0, 1, high_open=True)
-    check_number("high", high)
+    if is_traced(high) or not (_is_float(high) and np.isposinf(float(high))):
+        check_number("high", high)
     if not is_traced(low, high) and float(np.asarray(high)) <= float(np.asarray(low)):
         raise fail("high", high, f"a number > low = {low}")
     check_choice("kappa", kappa, KAPPAS)
@@ -131,7 +135,7 @@ def gac(
             return jnp.where(skip, jnp.zeros_like(g), jnp.where(project, kept, g))
 
         parallel = jax.tree.map(lambda unit: found.length * unit, found.unit)
-        share = _share(updates, parallel, found.cosine, threshold, kappa)
+        share = _share(found, threshold, kappa)
         emitted = jax.tree.map(emit, updates, parallel)
         stored, stays = updates, ~found.finite
         if reference == "applied":
@@ -144,6 +148,12 @@ def gac(
         return emitted, GacState(previous, found.cosine, regime, num_skips)
 
     return optax.GradientTransformation(init, update)
+
+
+def _is_float(value: Any) -> bool:
+    """Whether it is one floating-point number, of Python or an array."""
+    dtype = getattr(value, "dtype", type(value))
+    return dtype is float or jax.dtypes.issubdtype(dtype, np.floating)
 
 
 def _sum_type(tree: Any) -> Any:
@@ -160,12 +170,18 @@ def _dot(one: Any, other: Any, dtype: Any) -> Float[Array, ""]:
 
 
 def _scaled(tree: Any, dtype: Any) -> tuple[Any, Float[Array, ""]]:
-    """The tree over its largest entry, and that entry; as it is where all is 0."""
+    """The tree over its largest entry, and that entry; as it is where all is 0.
+
+    Both are first multiplied by the same power of two: compilers divide by multiplying with the inverse,
+    and that of the largest numbers would be subnormal, which is flushed to 0, of the smallest infinite.
+    """
     size = jnp.zeros((), dtype)
     for leaf in jax.tree.leaves(tree):
         size = jnp.maximum(size, jnp.max(jnp.abs(leaf), initial=0.0).astype(dtype))
     size = jnp.where(size == 0.0, jnp.ones_like(size), size)
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) / size, tree), size
+    scale = jnp.where(size > 1.0, 0.0625, 16.0).astype(dtype)
+    whole = size * scale
+    return jax.tree.map(lambda leaf: (leaf.astype(dtype) * scale) / whole, tree), size
 
 
 def _norm(tree: Any, dtype: Any) -> Float[Array, ""]:
@@ -186,20 +202,21 @@ def _alignment(updates: Any, previous: Any, dtype: Any) -> _Alignment:
     cosine = jnp.where(directed, jnp.clip(product / norms, -1.0, 1.0), 0.0)
     # Whatever isn't finite leaves NaN in the squares.
     cosine = jnp.where(jnp.isfinite(g_square + p_square), cosine, jnp.nan)
-    return _Alignment(cosine, jnp.isfinite(g_square), other, product / p_norm * g_size)
+    ratio = product / p_norm
+    return _Alignment(cosine, jnp.isfinite(g_square), one, other, ratio, ratio * g_size)
 
 
-def _share(
-    updates: Any, parallel: Any, cosine: Float[Array, ""], low: Float[Array, ""], kappa: str
-) -> Float[Array, ""]:
+def _share(found: _Alignment, low: Float[Array, ""], kappa: str) -> Float[Array, ""]:
     """κ, where the update is projected."""
+    cosine = found.cosine
     if kappa == "zero":
         return jnp.zeros_like(cosine)
     if kappa == "ratio":
         return low / jnp.where(cosine > low, cosine, 1.0)
     # ‖g_⊥‖/‖g_∥‖ measured: √(1 − c²)/c would lose its digits near c = 1.
     dtype = cosine.dtype
-    across = jax.tree.map(lambda g, along: g.astype(dtype) - along, updates, parallel)
+    parallel = jax.tree.map(lambda unit: found.ratio * unit, found.unit)
+    across = jax.tree.map(jnp.subtract, found.gradient, parallel)
     length = _norm(parallel, dtype)
     slope = _norm(across, dtype) / jnp.where(length > 0.0, length, 1.0)
     return jnp.minimum(slope * low / jnp.sqrt(1.0 - low * low), 1.0)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from boundlab.checks import check_number, check_shape, fail
+from boundlab.checks import check_number, check_shape, fail, shown
 from boundlab.precision import is_traced
 
 
@@ -32,8 +32,7 @@ def masked(
             check_number("mask", values, 0, 1, why="0 or 1")
             if ((values != 0) & (values != 1)).any():
                 raise fail("mask", "numbers between 0 and 1", "booleans, or 0 and 1")
-        if not is_traced(log_ratio):
-            check_number("log_ratio", np.where(values != 0, np.asarray(log_ratio), 0))
+        check_number("log_ratio", log_ratio, where=values != 0)
     kept = jnp.asarray(mask)
     kept = kept if kept.dtype == jnp.bool_ else kept != 0
     return jnp.where(kept, floating(log_ratio), 0.0), kept
@@ -52,7 +51,9 @@ def parent_ids(parents: tuple[Any, ...], batch: int) -> list[tuple[Int[Array, " 
         length = size[0] if size else 0
         if not is_traced(array) and ((array < 0).any() or (array >= length).any()):
             bad = array[(array < 0) | (array >= length)].flat[0]
-            raise fail("parents", f"the id {bad} at level {depth}", f"ids from 0 to {length - 1}")
+            none = f"a level {depth + 1} with nodes: it is empty"
+            accepted = f"ids from 0 to {length - 1}" if length else none
+            raise fail("parents", f"the id {bad} at level {depth}", accepted)
         above.append((jnp.asarray(array), length))
     return above
 
@@ -62,12 +63,13 @@ def pairs(budgets: Any, levels: int) -> tuple[tuple[Any, Any], ...]:
     accepted = f"{levels} pairs (C⁺, C⁻), one a level"
     if isinstance(budgets, jax.Array | np.ndarray):
         check_shape("budgets", budgets, (levels, 2), accepted)
+        check_number("budgets", budgets, 0)
     elif not isinstance(budgets, tuple | list) or len(budgets) != levels:
-        got = f"{len(budgets)}" if isinstance(budgets, tuple | list) else f"{budgets!r}"
+        got = f"{len(budgets)}" if isinstance(budgets, tuple | list) else shown(budgets)
         raise fail("budgets", got, accepted)
     for pair in budgets:
         if not isinstance(pair, tuple | list | np.ndarray | jax.Array) or len(pair) != 2:
-            raise fail("budgets", f"{pair!r}", "pairs (C⁺, C⁻)")
+            raise fail("budgets", shown(pair), "pairs (C⁺, C⁻)")
         for budget in pair:
             check_scalar("budgets", budget, positive=False)
     return tuple((pair[0], pair[1]) for pair in budgets)
@@ -75,6 +77,5 @@ def pairs(budgets: Any, levels: int) -> tuple[tuple[Any, Any], ...]:
 
 def check_scalar(name: str, value: Any, *, positive: bool) -> None:
     """Refuse anything but one number ≥ 0 (`positive`: > 0)."""
-    if np.ndim(value):
-        raise fail(name, f"shape {np.shape(value)}", "one number")
+    check_shape(name, value, (), "one number")
     check_number(name, value, 0, low_open=positive)

@@ -89,7 +89,8 @@ def aggregate_gate(x: Numbers, budget: Numbers, k: Numbers) -> Float[Array, "...
         k: number of unmasked tokens behind the aggregate, > 0. Both broadcast against `x`.
 
     Returns:
-        g, elementwise, in the type of `x`; NaN where x is NaN (a concrete one is refused).
+        g, elementwise, in the type of `x`, in float32 for float16 and bfloat16; NaN where x is NaN (a
+        concrete one is refused).
 
     Raises:
         ValueError: an argument is out of range; it is named.
@@ -102,12 +103,13 @@ def aggregate_gate(x: Numbers, budget: Numbers, k: Numbers) -> Float[Array, "...
     check_number("k", k, 0, low_open=True)
     values = floating(x)
     others = (jnp.asarray(value).astype(values.dtype) for value in (budget, k))
-    try:
-        shaped = jnp.broadcast_arrays(values, *others)
-    except ValueError as error:
-        shapes = " and ".join(str(np.shape(value)) for value in (budget, k))
-        raise fail("budget, k", f"shapes {shapes}", f"numbers that fit {values.shape}") from error
-    return _gate(*shaped)[0]
+    shape = values.shape
+    for name, other in (("budget", budget), ("k", k)):
+        try:
+            shape = np.broadcast_shapes(shape, np.shape(other))
+        except ValueError as error:
+            raise fail(name, f"shape {np.shape(other)}", f"one that fits {shape}") from error
+    return _gate(*(jnp.broadcast_to(part, shape) for part in (values, *others)))[0]
 
 
 def fiber_gate(
@@ -116,7 +118,8 @@ def fiber_gate(
     """Gate of FiberPO with the levels sequence and token: log G of the module's formula.
 
     r ↦ G is the identity where |ρ| ≤ min(ε, C⁺, C⁻) on the whole sequence, so the first update on policy
-    has the gradient of the plain objective; always −(C⁻ + 2ε) ≤ log G ≤ C⁺ + 2ε.
+    has the gradient of the plain objective; always −(C⁻ + 2ε) ≤ log G ≤ C⁺ + 2ε. On its edge, every
+    ρ = C, rounding decides: a mean that comes out just above C is rolled back, and its slope is −T.
 
     Args:
         log_ratio: ρ (B, T), natural logarithm, finite at tokens.

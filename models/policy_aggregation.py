@@ -6,13 +6,12 @@ sequences with a token; T the padded length. A sequence without a token counts i
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_number, check_shape, fail
-from boundlab.models.policy_batch import check_mask, working_type
+from boundlab.checks import check_choice, check_number, check_shape, fail, shown
+from boundlab.models.policy_batch import as_number, check_mask, check_type, working_type
 
 TOKEN_MODES = ("token-mean", "token-sum")
 SEQUENCE_MODES = ("seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm")
@@ -51,9 +50,8 @@ def aggregate(
 
     """
     check_shape("per_token", per_token, (None, None), "(sequences, tokens)")
+    check_type("per_token", per_token, "floating-point numbers", np.floating)
     values = jnp.asarray(per_token)
-    if not jax.dtypes.issubdtype(values.dtype, np.floating):
-        raise fail("per_token", f"values of type {values.dtype}", "floating-point numbers")
     check_mask(mask, values.shape)
     check_aggregation(mode, norm, denominator, name="mode")
     dtype = working_type(values.dtype)
@@ -66,7 +64,7 @@ def check_aggregation(mode: Any, norm: Any, denominator: Any, *, name: str = "ag
     """Refuse an unknown `mode`, a `norm` that it doesn't use, and numbers that aren't positive."""
     check_choice(name, mode, MODES)
     if norm is not None and mode != "seq-mean-token-sum-norm":
-        raise fail("norm", norm, f"None: {mode!r} doesn't divide by it")
+        raise fail("norm", shown(norm), f"None: {mode!r} doesn't divide by it")
     for label, value in (("norm", norm), ("denominator", denominator)):
         if value is not None:
             check_shape(label, value, (), "one number")
@@ -88,7 +86,7 @@ def combine(
     if mode == "seq-mean-token-mean":
         rows = rows / jnp.maximum(lengths, 1.0)
     elif mode == "seq-mean-token-sum-norm":
-        rows = rows / jnp.asarray(per_token.shape[1] if norm is None else norm).astype(rows.dtype)
+        rows = rows / as_number(per_token.shape[1] if norm is None else norm, rows.dtype)
     return mean_of_sequences(rows, lengths, denominator)
 
 
@@ -102,5 +100,5 @@ def mean_of_sequences(
 
 def _count(own: Float[Array, ""] | None, denominator: Any, dtype: Any) -> Float[Array, ""]:
     if denominator is not None:
-        return jnp.asarray(denominator).astype(dtype)
+        return as_number(denominator, dtype)
     return jnp.ones((), dtype) if own is None else jnp.maximum(own, 1.0)

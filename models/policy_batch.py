@@ -16,7 +16,11 @@ from boundlab.precision import is_traced
 
 
 class PolicyBatch(NamedTuple):
-    """B sequences of at most T tokens, padded; what a masked position holds never matters."""
+    """B sequences of at most T tokens, padded; what a masked position holds never matters.
+
+    A token whose numbers aren't finite (−inf is no log-probability of a token that was drawn) is refused
+    where values are concrete. Where they are traced, it makes loss, metrics and its own gradient NaN.
+    """
 
     log_prob: Any
     """(B, T) log π_θ of the tokens drawn, natural logarithm; the loss is differentiated by it alone."""
@@ -37,7 +41,8 @@ class PolicyBatch(NamedTuple):
 class CleanBatch(NamedTuple):
     """A checked batch in one floating-point type, with 0 at every masked position of every field.
 
-    Only `log_prob` and `log_ratio` carry a gradient.
+    Only `log_prob` and `log_ratio` carry a gradient. Where one number of a token isn't finite, or ρ or
+    log π_old − log π_behavior overflows, all four are NaN, and so is the token's gradient.
     """
 
     log_prob: Float[Array, "sequences tokens"]
@@ -65,11 +70,11 @@ IDS = ("group_id", "domain_id")
 
 
 def exp_ratio(log_ratio: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Ratio r = e^ρ with ρ clipped to ±20."""
+    """Ratio r = e^ρ with ρ clipped to ±20; NaN stays NaN."""
     # jnp.clip would halve the gradient at the limits, by two more passes over the tokens.
-    inside = jnp.abs(log_ratio) <= LARGEST_LOG_RATIO
+    outside = jnp.abs(log_ratio) > LARGEST_LOG_RATIO
     limit = jnp.where(log_ratio > 0.0, LARGEST_LOG_RATIO, -LARGEST_LOG_RATIO)
-    return jnp.exp(jnp.where(inside, log_ratio, limit.astype(log_ratio.dtype)))
+    return jnp.exp(jnp.where(outside, limit.astype(log_ratio.dtype), log_ratio))
 
 
 def working_type(dtype: Any) -> np.dtype:
@@ -78,9 +83,10 @@ def working_type(dtype: Any) -> np.dtype:
 
 
 def check_batch(batch: Any, *, needs: tuple[str, ...] = ()) -> None:
-    """Refuse a batch of wrong shapes or types, a mask that is not 0/1, ids out of range.
+    """Refuse a batch of wrong shapes or types, a mask that is not 0/1, ids out of range, NaN at a token.
 
-    Values are looked at only where they are concrete. What masked positions hold isn't looked at.
+    Values are looked at only where they are concrete, those of tokens only where the mask is too. What
+    masked positions hold isn't looked at.
 
     Args:
         batch: a `PolicyBatch`.
@@ -99,13 +105,14 @@ def check_batch(batch: Any, *, needs: tuple[str, ...] = ()) -> None:
         if value is None and name == "log_prob_behavior":
             continue
         check_shape(name, value, shape, "that of log_prob")
-        if not jax.dtypes.issubdtype(_dtype(value), np.floating):
-            raise fail(name, f"values of type {_dtype(value)}", "floating-point numbers")
+        check_type(name, value, "floating-point numbers", np.floating)
     check_mask(batch.mask, shape)
+    if not is_traced(batch.mask):
+        _check_tokens(batch)
     for name in IDS:
         value = getattr(batch, name)
         if value is not None:
-            _check_ids(name, value, shape[0])
+            check_ids(name, value, shape[0])
         elif name in needs:
             raise fail(name, None, f"({shape[0]},) integers in [0, {shape[0]})")
     if not any(batch[i] is None or is_traced(batch[i]) for i in (4, 5, 6)):
@@ -115,13 +122,39 @@ def check_batch(batch: Any, *, needs: tuple[str, ...] = ()) -> None:
 def check_mask(mask: Any, shape: tuple[int, ...]) -> None:
     """Refuse a mask of another shape, or of other values than 0 and 1 where it is concrete."""
     check_shape("mask", mask, shape, "that of the tokens")
-    if _dtype(mask).kind not in "biu" and not jax.dtypes.issubdtype(_dtype(mask), np.floating):
-        raise fail("mask", f"values of type {_dtype(mask)}", "bool, or numbers 0 and 1")
+    check_type("mask", mask, "bool, or numbers 0 and 1", np.bool_, np.integer, np.floating)
     if not is_traced(mask):
         values = np.asarray(mask)
         if values.dtype != bool and not ((values == 0) | (values == 1)).all():
             found = values[~((values == 0) | (values == 1))].flat[0]
             raise fail("mask", found, "bool, or numbers 0 and 1")
+
+
+def check_type(name: str, value: Any, accepted: str, *kinds: type) -> None:
+    """Refuse arrays of other types than `kinds`, which are NumPy's."""
+    dtype = value.dtype if isinstance(value, jax.Array | np.ndarray) else np.asarray(value).dtype
+    # NumPy takes a time span for an integer, and has floats that JAX has not.
+    foreign = isinstance(dtype, np.dtype) and (dtype.kind in "mM" or dtype.itemsize > 8)
+    if foreign or not any(jax.dtypes.issubdtype(dtype, kind) for kind in kinds):
+        raise fail(name, f"values of type {dtype}", accepted)
+
+
+def check_ids(name: str, value: Any, count: int) -> None:
+    """Refuse anything but one integer in [0, count) a sequence, of `count` sequences."""
+    accepted = f"({count},) integers in [0, {count})"
+    check_shape(name, value, (count,), "one integer a sequence")
+    check_type(name, value, accepted, np.integer)
+    if not is_traced(value):
+        ids = np.asarray(value)
+        outside = (ids < 0) | (ids >= count)
+        if outside.any():
+            raise fail(name, f"{ids[outside][0]} at {int(np.argmax(outside))}", accepted)
+
+
+def as_number(value: Any, dtype: Any) -> Float[Array, "..."]:
+    """A checked number in the type of a computation; Python's integers and NumPy's may be large."""
+    array = value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value, dtype))
+    return array.astype(dtype)
 
 
 def clean(batch: PolicyBatch) -> CleanBatch:
@@ -142,13 +175,20 @@ def clean(batch: PolicyBatch) -> CleanBatch:
     def ids(value: Any) -> Int[Array, " sequences"] | None:
         return None if value is None else jnp.asarray(value).astype(jnp.int32)
 
-    log_prob, old = tokens(given), fixed(batch.log_prob_old)
+    log_prob, old, advantage = tokens(given), fixed(batch.log_prob_old), fixed(batch.advantage)
     behavior = batch.log_prob_behavior
+    log_ratio_behavior = jnp.zeros_like(old) if behavior is None else old - fixed(behavior)
+    # A gate compares, and a comparison hides NaN. As a factor of all it comes through, in the gradient
+    # too: that of a token that a gate cuts off is 0·NaN. 1·x is x to the bit.
+    numbers = (jax.lax.stop_gradient(log_prob) - old, log_ratio_behavior, advantage)
+    finite = jnp.isfinite(numbers[0]) & jnp.isfinite(numbers[1]) & jnp.isfinite(numbers[2])
+    factor = jnp.where(finite, jnp.ones((), dtype), np.asarray(np.nan, dtype))
+    log_prob = log_prob * factor
     return CleanBatch(
         log_prob=log_prob,
         log_ratio=log_prob - old,
-        log_ratio_behavior=jnp.zeros_like(old) if behavior is None else old - fixed(behavior),
-        advantage=fixed(batch.advantage),
+        log_ratio_behavior=log_ratio_behavior * factor,
+        advantage=advantage * factor,
         mask=mask,
         lengths=jnp.sum(mask, axis=1, dtype=dtype),
         group_id=ids(batch.group_id),
@@ -156,20 +196,25 @@ def clean(batch: PolicyBatch) -> CleanBatch:
     )
 
 
+def _check_tokens(batch: PolicyBatch) -> None:
+    """Refuse values at tokens of which the losses, in their type, would make NaN."""
+    kept = np.asarray(batch.mask) != 0
+    dtype = working_type(jax.dtypes.canonicalize_dtype(_dtype(batch.log_prob)))
+    limit = np.finfo(dtype).max / 2  # differences of two are finite
+    for name, value in zip(batch._fields[:4], batch[:4], strict=True):
+        if value is None or is_traced(value):
+            continue
+        with np.errstate(over="ignore"):
+            values = np.asarray(value).astype(dtype, copy=False)
+        bad = kept & ~(np.abs(values) <= limit)
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            accepted = f"numbers within ±{limit:.2g} wherever the mask is 1"
+            raise fail(name, f"{np.asarray(value)[where]} at {where}", accepted)
+
+
 def _dtype(value: Any) -> np.dtype:
     return np.dtype(getattr(value, "dtype", None) or np.asarray(value).dtype)
-
-
-def _check_ids(name: str, value: Any, count: int) -> None:
-    accepted = f"({count},) integers in [0, {count})"
-    check_shape(name, value, (count,), "one integer a sequence")
-    if not jax.dtypes.issubdtype(_dtype(value), np.integer):
-        raise fail(name, f"values of type {_dtype(value)}", accepted)
-    if not is_traced(value):
-        ids = np.asarray(value)
-        outside = (ids < 0) | (ids >= count)
-        if outside.any():
-            raise fail(name, f"{ids[outside][0]} at {int(np.argmax(outside))}", accepted)
 
 
 def _check_nested(batch: PolicyBatch) -> None:

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_number, check_shape, fail
-from boundlab.precision import is_traced
+from boundlab.checks import check_choice, check_number, check_shape, fail, shown
+from boundlab.models.policy_batch import check_ids, check_type
 
 KL_KINDS = ("k1", "k2", "k3")
 # e^{−x} is continued by its tangent below x = −20: a float32 would overflow at −88, and a sum sooner.
@@ -53,9 +53,7 @@ def kl_estimate(
     check_shape("log_prob", log_prob, (None, None), "(sequences, tokens)")
     check_shape("log_prob_reference", log_prob_reference, np.shape(log_prob), "that of log_prob")
     for name, value in (("log_prob", log_prob), ("log_prob_reference", log_prob_reference)):
-        dtype = jnp.asarray(value).dtype
-        if not jax.dtypes.issubdtype(dtype, np.floating):
-            raise fail(name, f"values of type {dtype}", "floating-point numbers")
+        check_type(name, value, "floating-point numbers", np.floating)
     policy, reference = jnp.asarray(log_prob), jnp.asarray(log_prob_reference)
     dtype = _computed_in(policy.dtype, reference.dtype)
     return _estimate(policy.astype(dtype) - reference.astype(dtype), kind)
@@ -68,7 +66,8 @@ def group_advantage(
 
         A_b = (R_b − mean_g R)/(s_g + 10⁻⁶),   s_g² = Σ_g (R − mean_g R)²/(n_g − 1).
 
-    Exactly 0 in a group of equal rewards, and for one that is alone.
+    Exactly 0 in a group of equal rewards, and for one that is alone. A traced reward that isn't finite
+    makes the advantages of its group NaN or infinite.
 
     Args:
         reward: (B,) finite. May be traced.
@@ -85,17 +84,17 @@ def group_advantage(
 
     """
     check_shape("reward", reward, (None,), "one a sequence")
-    given = jnp.asarray(reward)
-    dtype = _computed_in(given.dtype)
-    limit = float(jnp.finfo(dtype).max) / (4 * len(given))
-    check_number("reward", reward, -limit, limit, why="their sums overflow beyond")
-    _check_ids(group_id, len(given))
+    check_type("reward", reward, "real numbers", np.integer, np.floating)
+    given = reward if isinstance(reward, jax.Array) else np.asarray(reward)
+    dtype, count = _computed_in(jax.dtypes.canonicalize_dtype(given.dtype)), given.shape[0]
+    limit = float(jnp.finfo(dtype).max) / (4 * count)
+    check_number("reward", given, -limit, limit, why="their sums overflow beyond")
+    check_ids("group_id", group_id, count)
     if not isinstance(scale, bool | np.bool):
-        raise fail("scale", repr(scale), "True or False")
-    count = len(given)
-    ids = jnp.asarray(group_id).astype(jnp.int32)
+        raise fail("scale", shown(scale), "True or False")
+    ids, rewards = jnp.asarray(group_id).astype(jnp.int32), jnp.asarray(given.astype(dtype))
     # From the largest reward of the group, equal ones are exactly 0 apart.
-    from_top = given.astype(dtype) - jax.ops.segment_max(given.astype(dtype), ids, count)[ids]
+    from_top = rewards - jax.ops.segment_max(rewards, ids, count)[ids]
     members = jax.ops.segment_sum(jnp.ones_like(from_top), ids, count)[ids]
     centred = from_top - jax.ops.segment_sum(from_top, ids, count)[ids] / members
     if not scale:
@@ -145,16 +144,3 @@ def _computed_in(*dtypes: Any) -> np.dtype:
     """The widest of these floating-point types, float32 at least; JAX's own for integers."""
     floating = [d if jnp.issubdtype(d, jnp.floating) else jnp.zeros(()).dtype for d in dtypes]
     return np.dtype(max([np.dtype(np.float32), *floating], key=lambda d: jnp.finfo(d).bits))
-
-
-def _check_ids(group_id: Any, count: int) -> None:
-    accepted = f"({count},) integers in [0, {count})"
-    check_shape("group_id", group_id, (count,), "one integer a sequence")
-    dtype = jnp.asarray(group_id).dtype
-    if not jnp.issubdtype(dtype, jnp.integer):
-        raise fail("group_id", f"values of type {dtype}", accepted)
-    if not is_traced(group_id):
-        ids = np.asarray(group_id)
-        outside = (ids < 0) | (ids >= count)
-        if outside.any():
-            raise fail("group_id", f"{ids[outside][0]} at {int(np.argmax(outside))}", accepted)

@@ -4,7 +4,9 @@
 
 Every loss computes in the type of `log_prob`, in float32 where that is narrower, and is differentiated by
 `log_prob` alone. Ratios are e^ρ with ρ clipped to ±20, beyond which their gradient is 0. What masked
-positions hold changes nothing, not one bit. See docs/policy_optimization.md for the choice of a loss.
+positions hold changes nothing, not one bit. A number that isn't finite at a token is refused, or where
+values are traced makes loss, metrics and the token's gradient NaN. See docs/policy_optimization.md for
+the choice of a loss.
 """
 
 import difflib
@@ -17,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_number, check_shape, fail
+from boundlab.checks import check_number, check_shape, fail, shown
 from boundlab.models import policy_ratio_losses as ratios
 from boundlab.models import policy_score_losses as scores
 from boundlab.models.behavior_weights import behavior_options, behavior_weights, sequence_weights
@@ -135,24 +137,27 @@ def policy_loss(name: str, **options: Any) -> LossFunction:
         (Σr)²/(nΣr²); `clip_fraction`, the share where the gate acts (the clipped branch is the smaller;
         FiberPO: |u| > ε; 0 for losses that cut nothing off); `mean_behavior_weight` where one is used;
         FiberPO and -Domain: `plus_passed`, `plus_rolled_back`, `plus_zeroed` and the same of `minus`,
-        shares of the sequences. All are 0 where all is masked.
+        shares of the sequences. All are 0 where all is masked. Of a traced batch whose token holds NaN
+        or infinity in any field (−inf too), the loss, all metrics and the token's gradient are NaN.
 
     Raises:
-        ValueError: an unknown name, an option that the loss doesn't use or that is out of range, a batch
-            that doesn't fit; it is named.
+        ValueError: an unknown name, an option that the loss doesn't use or that is out of range; from fn,
+            a batch that doesn't fit or isn't finite at a token. The option or field is named.
 
     Source: docs/policy_optimization.md#loss-family, by loss.
 
     """
     if not isinstance(name, str) or name not in LOSSES:
-        near = difflib.get_close_matches(str(name), LOSSES, n=3, cutoff=0.4)
+        near = difflib.get_close_matches(
+            name if isinstance(name, str) else "", LOSSES, n=3, cutoff=0.4
+        )
         hint = f"; nearest: {', '.join(near)}" if near else ""
-        raise fail("name", repr(name), "one of " + ", ".join(LOSSES) + hint)
+        raise fail("name", shown(name), "one of " + ", ".join(LOSSES) + hint)
     loss = LOSSES[name]
     for option in options:
         if option not in loss.options and option not in COMMON:
             accepted = f"no such option: {name} takes {', '.join((*loss.options, *COMMON))}"
-            raise fail(option, repr(options[option]), accepted)
+            raise fail(option, shown(options[option]), accepted)
     common = _common_options(name, loss, options)
     own = {**loss.options, **{k: v for k, v in options.items() if k in loss.options}}
     for option, value in own.items():
@@ -196,7 +201,12 @@ def _metrics(batch: CleanBatch, found: ratios.PerToken) -> Metrics:
         "clip_fraction": jnp.sum(found.gated & batch.mask, dtype=ratio.dtype) / tokens,
         **found.extra,
     }
-    return {name: jax.lax.stop_gradient(value) for name, value in metrics.items()}
+    # A share counts comparisons, which hide NaN.
+    hidden, mean = jnp.isnan(metrics["mean_ratio"]), metrics["mean_ratio"]
+    return {
+        name: jax.lax.stop_gradient(jnp.where(hidden, mean, value))
+        for name, value in metrics.items()
+    }
 
 
 def _common_options(name: str, loss: Loss, options: dict[str, Any]) -> _Common:
@@ -205,22 +215,25 @@ def _common_options(name: str, loss: Loss, options: dict[str, Any]) -> _Common:
     if loss.aggregation is None:
         for option in ("aggregation", "norm"):
             if given[option] is not None:
-                raise fail(option, repr(given[option]), f"none: {name} is a mean over sequences")
+                raise fail(option, shown(given[option]), f"none: {name} is a mean over sequences")
     mode = loss.aggregation if given["aggregation"] is None else given["aggregation"]
-    check_aggregation(mode or SEQUENCES, given["norm"], given["denominator"])
+    checked = SEQUENCES if loss.aggregation is None else mode
+    check_aggregation(checked, given["norm"], given["denominator"])
     behavior = behavior_options(
         kind, given["behavior_low"], given["behavior_high"], given["behavior_threshold"]
     )
     if given["denominator"] is not None and not (loss.splits and kind != "m2po"):
         needing = name if not loss.splits else "behavior_weight 'm2po'"
-        raise fail("denominator", given["denominator"], f"none: {needing} needs the whole batch")
+        raise fail(
+            "denominator", shown(given["denominator"]), f"none: {needing} needs the whole batch"
+        )
     return _Common(mode, given["norm"], given["denominator"], kind, behavior)
 
 
 def _check_option(name: str, value: Any) -> None:
     if name == "pessimistic":
         if not isinstance(value, bool | np.bool):
-            raise fail(name, repr(value), "True or False")
+            raise fail(name, shown(value), "True or False")
     elif name == "budgets":
         _check_budgets(value)
     else:

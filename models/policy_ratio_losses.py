@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from boundlab.models.gates import FiberInfo, fiber_gate, hierarchy_gate
-from boundlab.models.policy_batch import CleanBatch, exp_ratio
+from boundlab.models.policy_batch import CleanBatch, as_number, exp_ratio
 
 # Largest logarithm of a sequence's ratio, as in the implementations that are in use.
 LARGEST_LOG_SEQUENCE_RATIO = 10.0
@@ -151,8 +151,8 @@ def _clip_worse(
     epsilon_high: Any,
 ) -> tuple[Float[Array, "sequences tokens"], Bool[Array, "sequences tokens"]]:
     """The ratio, clipped where that makes the surrogate smaller, and where it does."""
-    high = 1.0 + jnp.asarray(epsilon_high).astype(ratio.dtype)
-    low = 1.0 - jnp.asarray(epsilon_low).astype(ratio.dtype)
+    high = 1.0 + as_number(epsilon_high, ratio.dtype)
+    low = 1.0 - as_number(epsilon_low, ratio.dtype)
     above, below = (advantage > 0.0) & (ratio > high), (advantage < 0.0) & (ratio < low)
     return jnp.where(above, high, jnp.where(below, low, ratio)), above | below
 
@@ -179,7 +179,7 @@ def _regimes(info: FiberInfo, batch: CleanBatch) -> dict[str, Float[Array, ""]]:
 
 
 def _number(value: Any, batch: CleanBatch) -> Float[Array, ""]:
-    return jnp.asarray(value).astype(batch.log_ratio.dtype)
+    return as_number(value, batch.log_ratio.dtype)
 
 
 def _wide(values: Any, batch: CleanBatch) -> Any:

@@ -4,6 +4,7 @@ Symbols: E entries (seeds, times whatever is compared), each with its own parame
 them all. What an update does is in `policy_updates`. Everything is float32.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from boundlab.checks import check_integer, check_number, check_shape, fail
-from boundlab.models.character_model import DTYPE, init_model, token_log_probs
+from boundlab.models.character_model import DTYPE, CharacterModel, init_model, token_log_probs
 from boundlab.models.character_tasks import PAD, task_reward
 from boundlab.models.policy_updates import (
     PolicyRecord,
@@ -110,17 +111,16 @@ def supervised_start(
 
         return jax.lax.map(one, state)
 
-    def begin(key: jax.Array) -> Any:
-        vector = ravel_pytree(init_model(jax.random.fold_in(key, 0), model))[0]
+    def begin(vector: jax.Array, key: jax.Array) -> Any:
         with standard_promotion():
             memory = optimizer.init(vector)
         rate = jnp.asarray(step_size).astype(DTYPE)
-        return (vector, memory, jax.random.fold_in(key, 1), rate), jnp.zeros((), np.int32)
+        return (vector, memory, key, rate), jnp.zeros((), np.int32)
 
-    state = jax.jit(jax.vmap(begin))(keys)
+    state = jax.jit(jax.vmap(begin))(*_initial(model)(keys))
     run = _loop if advance is None else advance
     state, losses = run(fn, state, total // chunk)
-    return jax.vmap(unravel)(state[0][0]), np.asarray(losses)
+    return _unvectored(state[0][0], model), np.asarray(losses)
 
 
 def optimize_policy(
@@ -177,7 +177,6 @@ def optimize_policy(
     delays = _per_entry("delay", delay, count, np.int32)
     check_number("delay", delays, 0, int(training.max_delay), why="max_delay of the training")
     controlled = _per_entry("aligned", aligned, count, np.bool_)
-    unravel = unraveller(model)
     start = _vectors(params, model, count)
     update = policy_update(model, task, training)
     evaluate = _evaluation(model, task, training.num_evaluated)
@@ -204,7 +203,7 @@ def optimize_policy(
     state = jax.jit(jax.vmap(begin))(start, keys, delays, controlled, rates)
     run = _loop if advance is None else advance
     state, records = run(fn, state, total // chunk)
-    return PolicyRun(jax.vmap(unravel)(state.params), jax.tree.map(np.asarray, records))
+    return PolicyRun(_unvectored(state.params, model), jax.tree.map(np.asarray, records))
 
 
 def held_out_reward(
@@ -252,6 +251,17 @@ def _evaluation(model: Any, task: Any, num_evaluated: Count) -> Any:
     return evaluate
 
 
+@functools.cache
+def _initial(model: CharacterModel) -> Any:
+    """From keys to first parameters and the keys of what follows: compiled once a model."""
+
+    def initial(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        vector = ravel_pytree(init_model(jax.random.fold_in(key, 0), model))[0]
+        return vector, jax.random.fold_in(key, 1)
+
+    return jax.jit(jax.vmap(initial))
+
+
 def _vectors(params: Any, model: Any, count: int) -> jax.Array:
     """Each entry's parameters as a vector (E, d)."""
     shapes = jax.eval_shape(lambda: init_model(jax.random.key(0), model))
@@ -261,6 +271,18 @@ def _vectors(params: Any, model: Any, count: int) -> jax.Array:
         raise fail("params", got, f"leaves of shapes {wanted}")
     rows = [jnp.asarray(leaf).astype(DTYPE).reshape(count, -1) for leaf in jax.tree.leaves(params)]
     return jnp.concatenate(rows, axis=1)
+
+
+def _unvectored(vectors: Any, model: Any) -> Any:
+    """The inverse of `_vectors`, on the host: no program for each shape of a leaf."""
+    shapes = jax.eval_shape(lambda: init_model(jax.random.key(0), model))
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    parts = np.split(np.asarray(vectors), ends[:-1], axis=1)
+    rows = [
+        jnp.asarray(part.reshape(-1, *leaf.shape)) for part, leaf in zip(parts, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, rows)
 
 
 def _per_entry(name: str, value: Any, count: int, dtype: Any) -> np.ndarray:

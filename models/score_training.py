@@ -173,8 +173,9 @@ def descend(
     inspect = _inspector(blocks, chunk)
     run = _loop if advance is None else advance
     state, (losses, _) = run(fn, state, num_steps // chunk, constants=tuple(data), inspect=inspect)
+    backs = {block: jax.jit(back) for block, back in trees.items()}
     last, average = (
-        {block: trees[block](vectors[block]) for block in blocks}
+        {block: backs[block](vectors[block]) for block in blocks}
         for vectors in (state.params, state.average)
     )
     return ScoreTraining(last, average, np.asarray(losses).reshape(num_steps, len(blocks)))
@@ -346,10 +347,15 @@ def _flattened(params: dict[str, Any]) -> tuple[dict[str, jax.Array], dict[str, 
     kinds = {leaf.dtype for leaf in leaves}
     if len(kinds) != 1 or not jnp.issubdtype(next(iter(kinds)), jnp.floating):
         raise fail("params", f"arrays of types {sorted(map(str, kinds))}", "one floating type")
-    both = {block: ravel_pytree(jax.tree.map(jnp.asarray, own)) for block, own in params.items()}
-    return {block: pair[0] for block, pair in both.items()}, {
-        block: pair[1] for block, pair in both.items()
-    }
+    trees: dict[str, Any] = {}
+
+    def ravel(params: dict[str, Any]) -> dict[str, jax.Array]:
+        both = {block: ravel_pytree(own) for block, own in params.items()}
+        trees.update({block: pair[1] for block, pair in both.items()})
+        return {block: pair[0] for block, pair in both.items()}
+
+    # Compiled as a whole: one by one the many shapes take longer.
+    return jax.jit(ravel)(jax.tree.map(jnp.asarray, params)), trees
 
 
 def _check_loss(loss: Any, params: Any, data: Any) -> None:

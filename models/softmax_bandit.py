@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from boundlab.checks import check_integer, check_key, check_number, fail
-from boundlab.models.delayed_descent import delayed_descent
+from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
+from boundlab.models.delayed_descent import MOST_STEPS, delayed_descent
 from boundlab.typing import Count, Numbers, Scalar
 
 
@@ -127,11 +126,12 @@ def stale_bandit(
     """
     check_key("key", key)
     rewards, weight = _arguments(reward, entropy_weight, positive=True)
-    steps, stride = check_integer("num_steps", num_steps, 1), check_integer("every", every, 1)
+    steps = check_integer("num_steps", num_steps, 1, MOST_STEPS)
+    stride = check_integer("every", every, 1)
     if steps % stride:
         raise fail("num_steps", steps, f"a multiple of every = {stride}")
     if batch_size is not None:
-        batch_size = check_integer("batch_size", batch_size, 1)
+        batch_size = check_integer("batch_size", batch_size, 1, MOST_STEPS)
     start = jnp.zeros_like(rewards) if initial is None else _logits("initial", initial, rewards)
     best = jax.nn.log_softmax(rewards / weight)
 
@@ -195,19 +195,16 @@ def _arguments(
     reward: Any, entropy_weight: Any, *, positive: bool = False
 ) -> tuple[Float[Array, " K"], Float[Array, ""]]:
     check_number("reward", reward)
-    if np.ndim(reward) != 1 or not np.shape(reward)[0]:
-        raise fail("reward", f"shape {np.shape(reward)}", "(K,) with K ≥ 1")
+    check_shape("reward", reward, (None,), "(K,) with K ≥ 1")
     rewards = jnp.asarray(reward)
     if not jnp.issubdtype(rewards.dtype, jnp.floating):
         raise fail("reward", f"values of type {rewards.dtype}", "floating-point numbers")
-    if np.ndim(entropy_weight):
-        raise fail("entropy_weight", f"shape {np.shape(entropy_weight)}", "one number")
+    check_shape("entropy_weight", entropy_weight, (), "one number")
     check_number("entropy_weight", entropy_weight, 0, low_open=positive)
     return rewards, jnp.asarray(entropy_weight).astype(rewards.dtype)
 
 
 def _logits(name: str, logits: Any, reward: Float[Array, " K"]) -> Float[Array, " K"]:
     check_number(name, logits)
-    if np.shape(logits) != reward.shape:
-        raise fail(name, f"shape {np.shape(logits)}", f"{reward.shape}, that of reward")
+    check_shape(name, logits, reward.shape, "that of reward")
     return jnp.asarray(logits).astype(reward.dtype)

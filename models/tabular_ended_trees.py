@@ -18,8 +18,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
 from boundlab.models.tabular_trees import (
+    MOST_DRAWN,
     MOST_SEQUENCES,
     check_log_policy,
+    check_prefixes,
     drawn_tokens,
     same_type,
 )
@@ -84,8 +86,8 @@ def ended_sequences(num_tokens: Count, horizon: Count) -> EndedSequences:
     Raises:
         ValueError: an argument is out of range; it is named.
     """
-    tokens = check_integer("num_tokens", num_tokens, 1)
-    steps = check_integer("horizon", horizon, 1)
+    tokens = check_integer("num_tokens", num_tokens, 1, MOST_SEQUENCES)
+    steps = check_integer("horizon", horizon, 1, MOST_SEQUENCES)
     going_on = tokens - 1
     if going_on == 0 and steps > 1:
         raise fail("horizon", steps, "1 with one token, which ends the sequence")
@@ -112,14 +114,10 @@ def sample_ended_sequences(
         ValueError: an argument is out of range or belongs to another tree; it is named.
     """
     check_key("key", key)
-    steps, count = (
-        check_integer(name, value, 1)
-        for name, value in (("horizon", horizon), ("num_sequences", num_sequences))
-    )
+    steps = check_integer("horizon", horizon, 1, MOST_SEQUENCES)
+    count = check_integer("num_sequences", num_sequences, 1, MOST_DRAWN)
     check_shape("log_policy", log_policy, (None, None), "prefixes and tokens")
-    end = np.shape(log_policy)[1] - 1
-    shape = (sum(end**t for t in range(steps)), end + 1)
-    check_shape("log_policy", log_policy, shape, f"of {steps} steps")
+    check_prefixes(log_policy, np.shape(log_policy)[1] - 1, steps)
     check_log_policy("log_policy", log_policy)
     (policy,) = same_type(log_policy)
     return _drawn(key, policy, steps, count)

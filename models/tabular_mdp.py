@@ -19,6 +19,8 @@ from boundlab.typing import Count, Scalar
 
 # How far a row of probabilities may be from summing to 1: rows in float32 are a few 1e-7 off.
 SUM_TOLERANCE = 1e-5
+# Most of anything counted, in int32.
+MOST = 2**31 - 1
 
 
 class MDPSolution(NamedTuple):
@@ -54,7 +56,8 @@ def solve_mdp(
 
         V = (I − γP_π)⁻¹ r_π,    d = (I − γP_πᵀ)⁻¹ μ,    P_π = Σ_a π P,  r_π = Σ_a π r.
 
-    In the widest type of the arrays, float32 at least. Differentiable; S × S matrices, once a call.
+    In the widest floating-point type of the arrays, float32 at least; integers alone: JAX's default.
+    Differentiable; S × S matrices, once a call.
 
     Args:
         transition: P (S, A, S), next state last; rows sum to 1. May be traced, as all others.
@@ -87,8 +90,8 @@ def random_mdp(key: Any, num_states: Count, num_actions: Count) -> RandomMDP:
 
     """
     check_key("key", key)
-    states = check_integer("num_states", num_states, 1)
-    actions = check_integer("num_actions", num_actions, 1)
+    states = check_integer("num_states", num_states, 1, MOST)
+    actions = check_integer("num_actions", num_actions, 1, MOST)
     keys, dtype = [jax.random.fold_in(key, place) for place in range(3)], jnp.result_type(float)
     transition = jax.random.exponential(keys[0], (states, actions, states), dtype)
     initial = jax.random.exponential(keys[1], (states,), dtype)
@@ -131,8 +134,8 @@ def simulate_returns(
     """
     check_key("key", key)
     arguments = _read(transition, reward, policy, discount, initial)
-    episodes = check_integer("num_episodes", num_episodes, 1)
-    steps = check_integer("num_steps", num_steps, 1)
+    episodes = check_integer("num_episodes", num_episodes, 1, MOST)
+    steps = check_integer("num_steps", num_steps, 1, MOST)
     return _play(key, *arguments, episodes, steps)
 
 
@@ -154,7 +157,8 @@ def _read(
         _check_probabilities(name, rows)
     with standard_promotion():
         arrays = [jnp.asarray(a) for a in (transition, reward, policy, initial)]
-        dtype = jnp.result_type(*arrays, jnp.float32)
+        floating = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
+        dtype = jnp.result_type(*(floating or [jnp.result_type(float)]), jnp.float32)
     matrix, rewards, chances, first = (a.astype(dtype) for a in arrays)
     return matrix, rewards, chances, jnp.asarray(discount).astype(dtype), first
 

@@ -17,13 +17,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from boundlab.checks import check_integer, check_key, check_number, check_shape, fail
-from boundlab.precision import is_traced
+from boundlab.precision import is_traced, standard_promotion
 from boundlab.typing import Count, Numbers
 
 # How far the probabilities of a prefix may be from 1 in all; logarithms in bfloat16 keep it.
 NORMALISED = 1e-2
 # Most sequences of a tree: it is for exact work on small ones.
 MOST_SEQUENCES = 10**7
+# Most that are drawn: they are counted in int32.
+MOST_DRAWN = 2**31 - 1
 
 
 class TreeSolution(NamedTuple):
@@ -116,8 +118,8 @@ def sequence_table(num_tokens: Count, horizon: Count) -> SequenceTable:
     Raises:
         ValueError: an argument is out of range; it is named.
     """
-    tokens = check_integer("num_tokens", num_tokens, 1)
-    steps = check_integer("horizon", horizon, 1)
+    tokens = check_integer("num_tokens", num_tokens, 1, MOST_SEQUENCES)
+    steps = check_integer("horizon", horizon, 1, MOST_SEQUENCES)
     if steps * np.log(tokens) > np.log(MOST_SEQUENCES):
         raise fail("horizon", steps, f"num_tokens^horizon ≤ {MOST_SEQUENCES:,}")
     index = np.arange(tokens**steps)
@@ -141,10 +143,10 @@ def sequence_log_probs(log_policy: Any, horizon: Count) -> Float[Array, "sequenc
     Raises:
         ValueError: an argument is out of range or belongs to another tree; it is named.
     """
+    steps = check_integer("horizon", horizon, 1, MOST_SEQUENCES)
     check_shape("log_policy", log_policy, (None, None), "prefixes and tokens")
-    steps, tokens = check_integer("horizon", horizon, 1), np.shape(log_policy)[1]
-    prefixes = sum(tokens**t for t in range(steps))
-    check_shape("log_policy", log_policy, (prefixes, tokens), f"of {steps} steps")
+    tokens = np.shape(log_policy)[1]
+    check_prefixes(log_policy, tokens, steps)
     check_log_policy("log_policy", log_policy)
     (policy,) = same_type(log_policy)
     columns, first = [], 0
@@ -172,17 +174,24 @@ def sample_sequences(
         ValueError: an argument is out of range or belongs to another tree; it is named.
     """
     check_key("key", key)
-    steps, count = (
-        check_integer(name, value, 1)
-        for name, value in (("horizon", horizon), ("num_sequences", num_sequences))
-    )
+    steps = check_integer("horizon", horizon, 1, MOST_SEQUENCES)
+    count = check_integer("num_sequences", num_sequences, 1, MOST_DRAWN)
     check_shape("log_policy", log_policy, (None, None), "prefixes and tokens")
-    tokens = np.shape(log_policy)[1]
-    shape = (sum(tokens**t for t in range(steps)), tokens)
-    check_shape("log_policy", log_policy, shape, f"of {steps} steps")
+    check_prefixes(log_policy, np.shape(log_policy)[1], steps)
     check_log_policy("log_policy", log_policy)
     (policy,) = same_type(log_policy)
     return _drawn(key, policy, steps, count)
+
+
+def check_prefixes(log_policy: Any, going_on: int, steps: int) -> None:
+    """Refuse a table of another number of prefixes than a tree of so many steps has."""
+    rows, tokens = np.shape(log_policy)
+    prefixes, level = 0, 1
+    for _ in range(steps):
+        if prefixes > rows:
+            raise fail("log_policy", f"{rows} prefixes", f"those of {steps} steps")
+        prefixes, level = prefixes + level, level * going_on
+    check_shape("log_policy", log_policy, (prefixes, tokens), f"of {steps} steps")
 
 
 def check_log_policy(name: str, value: Any) -> None:
@@ -190,7 +199,7 @@ def check_log_policy(name: str, value: Any) -> None:
     if is_traced(value):
         return
     array = np.asarray(value)
-    check_number(name, np.where(array == -np.inf, 0, array))
+    check_number(name, value, where=array != -np.inf)
     total = np.exp(array.astype(np.float64)).sum(axis=1)
     wrong = np.abs(total - 1) > NORMALISED
     if wrong.any():
@@ -209,13 +218,11 @@ def drawn_tokens(
 
 
 def same_type(*values: Any) -> tuple[Array, ...]:
-    """The arguments as arrays of their common floating-point type."""
+    """The arguments as arrays of their common floating-point type; integers have none of their own."""
     arrays = [jnp.asarray(value) for value in values]
-    kind = arrays[0].dtype
-    for array in arrays[1:]:
-        kind = jnp.promote_types(kind, array.dtype)
-    if not jnp.issubdtype(kind, jnp.floating):
-        kind = jnp.zeros(()).dtype
+    floating = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
+    with standard_promotion():
+        kind = jnp.result_type(*floating) if floating else jnp.result_type(float)
     return tuple(array.astype(kind) for array in arrays)
 
 

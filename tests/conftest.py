@@ -1,6 +1,7 @@
 """Shared by all tests: x64 on, strict promotion, no silent rank promotion; one smoke run a study."""
 
 import functools
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,23 +15,46 @@ import xarray as xr
 
 from boundlab import study
 
-# Compiled as the command line compiles (boundlab/__init__.py), which takes a quarter less time, and
-# by the older of XLA's emitters for the CPU, each program in one piece: two thirds less. XLA reads its
-# flags once, with the first device; the commands that tests start choose their own. Set the variable,
-# empty or not, and every test is compiled by it: .ci/run does so for those marked smoke.
+# Tests are compiled as the command line compiles (boundlab/__init__.py), which takes a quarter less time,
+# each program in one piece. Set the variable, empty or not, and it decides instead: .ci/run does so for
+# the tests that are marked smoke.
 FAST = "XLA_FLAGS" not in os.environ
-if FAST:
-    flags = ["--xla_backend_optimization_level=1"]
-    if jaxlib.version.__version_info__ < (0, 12):  # a flag that XLA has dropped ends the process
-        flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+UNITS = [Path(__file__).parent / folder for folder in ("models", "theory")]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose XLA's flags, which it reads once, with the first device.
+
+    A run of unit tests alone, as the first of `make test`, is compiled by the older of XLA's emitters for
+    the CPU, in half the time, where jaxlib still has them: 0.10. Studies, sweeps and canaries aren't.
+    """
+    if not FAST:
+        return
+    flags = ["--xla_backend_optimization_level=1", "--xla_cpu_parallel_codegen_split_count=1"]
+    asked = [
+        Path(config.invocation_params.dir, arg.split("::")[0]).resolve() for arg in config.args
+    ]
+    units = all(any(path.is_relative_to(folder) for folder in UNITS) for path in asked)
+    if units and jaxlib.version.__version_info__ < (0, 11):
+        flags.append("--xla_cpu_use_fusion_emitters=false")
     os.environ["XLA_FLAGS"] = " ".join(flags)
     jax.devices()
-    del os.environ["XLA_FLAGS"]
+    del os.environ["XLA_FLAGS"]  # the commands that tests start choose their own
+
 
 matplotlib.use("Agg")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Tracing makes many small objects and little garbage; looking for it takes 5 to 10 % of the time.
+gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests stay: no search for garbage needs to look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

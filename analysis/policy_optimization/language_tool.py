@@ -52,7 +52,7 @@ class TrainingOptions:
     """With --train: folder from which the training resumes; by default one in results/training."""
 
 
-def apply(options: TrainingOptions, console: Any) -> xr.Dataset:
+def apply(options: TrainingOptions, console: Any, progress: bool = True) -> xr.Dataset:
     """Train, print the table, return the dataset of all curves."""
     assert options.train is not None
     chosen = setting(options.train)
@@ -73,9 +73,15 @@ def apply(options: TrainingOptions, console: Any) -> xr.Dataset:
     folder = options.checkpoint if options.checkpoint is not None else _folder(options)
     say = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
     say(f"checkpoints: {folder}")
-    runner = Runner(folder, progress=True)
+    runner = Runner(folder, progress=progress)
     key = jax.random.key(options.key)
-    dataset = train(key, chosen._replace(start_steps=start_steps), grid, runner.advance)
+    try:
+        dataset = train(key, chosen._replace(start_steps=start_steps), grid, runner.advance)
+    except ValueError as error:
+        if not str(error).startswith("checkpoint"):
+            raise
+        hint = "after a change of boundlab start anew, with another --checkpoint"
+        raise ValueError(f"{error}; {hint}") from error
     dataset = dataset.assign_attrs(
         task=options.train, step_size=step_size, start_steps=start_steps, key=options.key
     )
@@ -150,4 +156,4 @@ def _mean_and_error(values: np.ndarray) -> str:
     return f"{mean} ± {2 * values.std(ddof=1) / len(values) ** 0.5:.2f}"
 
 
-TOOL = Tool(name="train", options=TrainingOptions(), apply=apply, figures="language")
+TOOL = Tool(name="train", options=TrainingOptions(), apply=apply, figures="language", progress=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from boundlab.checks import check_choice, check_integer, check_key, check_number, check_shape
+from boundlab.precision import float64
 
 NO_NUMBERS = {
     "complex": 1j,
@@ -136,3 +137,53 @@ def test_choices_and_integers():
     for bad in (True, 1.0, "1", None, 4, -1, np.array(4), jnp.asarray(-1), *arrays, *others):
         with pytest.raises(ValueError, match=r"^count: got"):
             check_integer("count", bad, 0, 3)
+
+
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.parametrize("value", [MASKED, [MASKED, MASKED], np.ma.masked, np.ma.array([1, 2])])
+def test_masked_arrays_are_refused(value):
+    with pytest.raises(ValueError, match=r"^weights: got a masked array, expected .*plain array"):
+        check_number("weights", value)
+    with pytest.raises(ValueError, match=r"^weights: got a masked array, expected shape \(2\)"):
+        check_shape("weights", value, (2,))
+    with pytest.raises(ValueError, match=r"^weights: got a masked array, expected an integer"):
+        check_integer("weights", np.ma.array(1, mask=True), 0)
+
+
+def test_masked_entries_reach_the_checks_of_theory():
+    @float64
+    def checked(weights):
+        check_number("weights", weights)
+
+    with pytest.raises(ValueError, match=r"^weights: got a masked array"):
+        checked(MASKED)
+    checked(np.ma.array([1.0, 2.0], np.float32))  # nothing is masked
+
+
+def test_integers_beyond_all_numbers_are_refused():
+    assert check_integer("count", 10**300, 0) == 10**300
+    with pytest.raises(ValueError, match=r"^count: got 1.00e\+400, expected .* below 1.8e308$"):
+        check_integer("count", 10**400, 0)
+    # Python writes no integer of more than 4300 digits.
+    for bad in (10**5000, -(10**5000)):
+        with pytest.raises(ValueError, match=r"^count: got -?1.00e\+5000, expected an integer"):
+            check_integer("count", bad, 0, 3)
+    for bad, got in ((10**5000, "1.00e"), ([10**5000], "a list")):
+        with pytest.raises(ValueError, match=rf"^kind: got {got}"):
+            check_choice("kind", bad, ("a", "b"))
+
+
+def test_only_some_entries_are_looked_at():
+    array, kept = np.array([[1.0, np.nan], [3.0, -np.inf]]), np.array([[1, 0], [1, 0]], bool)
+    check_number("weights", array, 1, 3, where=kept)
+    with pytest.raises(ValueError, match=r"^weights: got 3.0 at \(1, 0\), expected .* ≤ 2"):
+        check_number("weights", array, 1, 2, where=kept)
+    with pytest.raises(ValueError, match=r"^weights: got values of type bool"):
+        check_number("weights", kept, where=kept)
+
+
+def test_empty_arrays_are_told_what_any_is():
+    with pytest.raises(ValueError, match=r"^a: got shape \(0, 3\), .*\(any, any\) with any ≥ 1, b"):
+        check_shape("a", np.ones((0, 3)), (None, None), "b")

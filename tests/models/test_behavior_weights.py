@@ -112,6 +112,18 @@ def test_padding_and_far_tokens(kind):
     assert np.isfinite(found[1]).all()
 
 
+@pytest.mark.parametrize("kind", BEHAVIOR_WEIGHTS)
+def test_a_token_that_is_not_finite_has_no_weight(kind):
+    place = (5, 3)
+    for at in range(3):
+        fields = [x.copy() for x in (RATIO, LOG_W, ADVANTAGE)]
+        fields[at][place] = np.nan
+        found, of_sequence = weights(kind, *fields, MASK)
+        assert np.isnan(found[place])
+        assert not np.isfinite(of_sequence[5]) or of_sequence[5] == 0
+        assert not np.isnan(found).all()
+
+
 @pytest.mark.parametrize("kind", ["opsm", "tis"])
 def test_weights_carry_no_gradient(kind):
     def total(log_ratio):

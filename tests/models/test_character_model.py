@@ -41,10 +41,10 @@ def scored():
 
 @pytest.fixture(scope="module")
 def drawn():
-    def draw(params, key, prompts, temperature):
-        return draw_responses(MODEL, params, key, prompts, TOKENS, temperature)
+    def draw(params, key, prompts, temperature, greedy=False):
+        return draw_responses(MODEL, params, key, prompts, TOKENS, temperature, greedy=greedy)
 
-    return jax.jit(draw)
+    return jax.jit(draw, static_argnames="greedy")
 
 
 def plain(params: dict, text: np.ndarray, temperature: float = 1.0) -> np.ndarray:
@@ -160,11 +160,12 @@ def test_samples_follow_the_law(params, drawn, key) -> None:
     assert stats.chisquare(found, expected).pvalue > 1e-4
 
 
-def test_greedy_takes_the_likeliest(params, prompts, key) -> None:
-    found = draw_responses(MODEL, params, key, prompts[:16], TOKENS, greedy=True)
-    for row in range(16):
+def test_greedy_takes_the_likeliest(params, prompts, drawn, key) -> None:
+    found = drawn(params, key, prompts, 1.0, greedy=True)
+    tokens, mask = np.asarray(found.tokens), np.asarray(found.mask)
+    for row in range(0, ROWS, 8):
         text = prompts[row]
-        for token, kept in zip(np.asarray(found.tokens[row]), found.mask[row], strict=True):
+        for token, kept in zip(tokens[row], mask[row], strict=True):
             if kept:
                 assert token == plain(params, text)[-1].argmax()
                 text = np.append(text, token)

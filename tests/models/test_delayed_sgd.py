@@ -164,3 +164,11 @@ def test_bad_input_is_named(own_key, named, changed):
 def test_static_arguments_may_not_be_traced(own_key):
     with pytest.raises(ValueError, match=r"^delay: got a traced value"):
         jax.jit(lambda tau: delayed_sgd(own_key, CURVATURE, 0.1, tau, 0.3, 3).parameters)(2)
+
+
+def test_without_x64_numbers_are_narrowed_silently(own_key):
+    with jax.enable_x64(False):
+        run = delayed_sgd(own_key, np.array([1.0, 2.0]), 0.1, 1, 0.1, 3)
+        assert run.parameters.dtype == np.float32
+        with pytest.raises(ValueError, match=r"^curvature: got inf.* \(in float32\)"):
+            delayed_sgd(own_key, np.array([1e300, 2.0]), 0.1, 1, 0.1, 3)

@@ -226,6 +226,54 @@ def test_nothing_to_control():
     assert int(state.regime) == int(other.regime) == 0
 
 
+@pytest.mark.parametrize("kappa", ["ratio", "exact", "zero"])
+def test_the_largest_and_smallest_numbers_have_a_cosine(kappa):
+    """Nothing overflows, nor does what a compiler divides by become 0."""
+    transform = gac(0.5, np.inf, kappa=kappa)
+    first, second = np.array([1.0, 1.1]), np.array([1.1, -0.1])
+    aligned = np.array([1.0, 1.0])
+    update = jax.jit(transform.update)
+    for dtype, sizes in (
+        (np.float32, (1.0, 9e37, 3e38, 1.3e-38)),
+        (np.float64, (1.0, 1e308, 1.6e308, 2.5e-308)),
+    ):
+        for size in sizes:
+            rows = [(row * dtype(size)).astype(dtype) for row in (aligned, first, second)]
+            state = update(rows[0], transform.init(rows[0]))[1]
+            emitted, state = update(rows[1], state)
+            by_hand = first @ aligned / np.linalg.norm(first) / np.linalg.norm(aligned)
+            np.testing.assert_allclose(state.cosine, by_hand, rtol=1e-6)
+            assert int(state.regime) == 1
+            assert np.isfinite(emitted).all()
+            if size >= 1.0:
+                kept = np.asarray(emitted).astype(np.float64) / size
+                np.testing.assert_allclose(
+                    kept, by_scale(first, aligned, by_hand, kappa), atol=1e-6
+                )
+    # Subnormal numbers count as 0 where they are flushed.
+    for row in (first.astype(np.float32) * np.float32(1e-39), first * 1e-309):
+        emitted, state = update(row, update(row, transform.init(row))[1])
+        assert np.isclose(state.cosine, 1.0, rtol=1e-2) or float(state.cosine) == 0.0
+
+
+def by_scale(gradient, before, cosine, kappa):
+    """The emitted update by the module's formula, c_low = ½."""
+    along = gradient @ before / (before @ before) * before
+    share = {
+        "ratio": 0.5 / cosine,
+        "exact": 0.5 / cosine * np.sqrt((1 - cosine**2) / 0.75),
+        "zero": 0.0,
+    }[kappa]
+    return gradient - along + share * along
+
+
+def test_an_infinite_limit_never_skips():
+    for high in (np.inf, np.float32(np.inf), jnp.asarray(np.inf)):
+        transform = gac(0.1, high)
+        update, ones = jax.jit(transform.update), np.ones(2)
+        assert int(update(ones, update(ones, transform.init(ones))[1])[1].regime) == 1
+
+
 def test_derivatives_are_finite():
     """Through zero gradients and references, for those who differentiate their optimizer."""
     transform = gac(LOW, kappa="exact")
@@ -276,7 +324,8 @@ def _many(transform, rows):
         ("low", {"low": np.nan}),
         ("low", {"low": [0.1, 0.2]}),
         ("high", {"low": 0.5, "high": 0.5}),
-        ("high", {"high": np.inf}),
+        ("high", {"high": -np.inf}),
+        ("high", {"high": np.nan}),
         ("high", {"high": np.ones(2)}),
         ("kappa", {"kappa": "ratios"}),
         ("reference", {"reference": None}),

@@ -272,6 +272,16 @@ def test_bad_input_is_named(named, arguments):
         fiber_gate(*arguments)
 
 
+def test_on_the_edge_of_the_identity_box_rounding_decides():
+    """The mean of 25 times 0.1 comes out at 0.1 or an ulp above; either way the gate hardly moves."""
+    rows = np.full((1, 25), 0.1)
+    log_gate, info = fiber_gate(rows, np.ones((1, 25)), 0.1, 0.1, 0.1)
+    assert int(info.regime_plus[0]) == int(info.log_s_plus[0] > 0.1)
+    np.testing.assert_allclose(log_gate, rows, atol=1e-14)
+    _, inside = fiber_gate(rows * (1 - 1e-14), np.ones((1, 25)), 0.1, 0.1, 0.1)
+    assert int(inside.regime_plus[0]) == 0
+
+
 ONE = ((0.1, 0.1),)
 
 
@@ -307,9 +317,21 @@ def test_bad_hierarchies_are_named(named, parents, budgets, epsilon):
         ("x", (np.nan, 0.1, 1)),
         ("budget", (0.1, -1.0, 1)),
         ("k", (0.1, 0.1, 0)),
-        ("budget, k", (np.zeros(2), np.zeros(3), 1)),
+        ("budget", (np.zeros(2), np.zeros(3), 1)),
+        ("k", (np.zeros(2), np.zeros(2), np.ones(3))),
+        ("k", (np.zeros(2), 0.1, np.ones(0))),
     ],
 )
 def test_bad_aggregates_are_named(named, arguments):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         aggregate_gate(*arguments)
+
+
+@pytest.mark.usefixtures("as_users_call")
+def test_empty_levels_and_narrow_types():
+    no_nodes = (np.array([0, 0]), np.zeros(0, int))
+    with pytest.raises(
+        ValueError, match=r"^parents: got the id 0 at level 0, expected a level 1 with"
+    ):
+        hierarchy_gate(ZEROS, ONES, no_nodes, ONE * 3, 0.1)
+    assert aggregate_gate(np.full(2, 0.1, np.float16), 0.2, 1).dtype == np.float32

@@ -174,7 +174,7 @@ def test_runs_differentiate_and_batch_over_every_float(key, operator, theta_star
 
     h = 1e-6
     slope = (run(0.4 + h, 0.3, G) - run(0.4 - h, 0.3, G)) / (2 * h)
-    np.testing.assert_allclose(jax.grad(run)(0.4, 0.3, G), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(run))(0.4, 0.3, G), slope, rtol=1e-6)
     steps = np.array([0.1, 0.4])
     batch = jax.jit(jax.vmap(run, in_axes=(0, 0, None)))(steps, np.array([0.0, 0.3]), G)
     np.testing.assert_allclose(batch[1], run(0.4, 0.3, G), rtol=1e-12)

@@ -64,6 +64,8 @@ def test_norm_and_denominator():
     for mode, count in (("token-mean", 7.0), ("token-sum", 7.0), ("seq-mean-token-sum", 7.0)):
         found = aggregate(VALUES, MASK, mode, denominator=count)
         np.testing.assert_allclose(found, total / 7, rtol=1e-14)
+    large = aggregate(VALUES, MASK, "token-sum", denominator=2**63)  # beyond JAX's integers
+    np.testing.assert_allclose(large, total / 2**63, rtol=1e-14)
     found = aggregate(VALUES, MASK, "seq-mean-token-sum-norm", norm=5, denominator=7)
     np.testing.assert_allclose(found, total / 35, rtol=1e-14)
     swept = jax.vmap(lambda d: aggregate(VALUES, MASK > 0, "token-mean", denominator=d))(
@@ -85,9 +87,18 @@ def test_narrow_types_are_summed_in_float32():
     [
         ("per_token", (np.ones(4), MASK, "token-mean"), {}),
         ("per_token", (MASK, MASK, "token-mean"), {}),
+        ("per_token", (np.full((4, 4), "a"), MASK, "token-mean"), {}),
+        ("per_token", (np.full((4, 4), None), MASK, "token-mean"), {}),
+        ("per_token", ([[10**400] * 4] * 4, MASK, "token-mean"), {}),
+        ("per_token", ([[1.0], [1.0, 2.0]], MASK, "token-mean"), {}),
+        ("per_token", (np.ma.masked_array(VALUES, MASK == 0), MASK, "token-mean"), {}),
+        ("per_token", (None, MASK, "token-mean"), {}),
+        ("mask", (VALUES, np.full((4, 4), None), "token-mean"), {}),
+        ("mask", (VALUES, np.ma.masked_array(MASK, MASK == 0), "token-mean"), {}),
         ("mask", (VALUES, MASK[:2], "token-mean"), {}),
         ("mask", (VALUES, 2 * MASK, "token-mean"), {}),
         ("mode", (VALUES, MASK, "mean"), {}),
+        ("mode", (VALUES, MASK, np.array(["token-mean"])), {}),
         ("norm", (VALUES, MASK, "token-mean"), {"norm": 4}),
         ("norm", (VALUES, MASK, "seq-mean-token-sum-norm"), {"norm": 0}),
         ("denominator", (VALUES, MASK, "token-mean"), {"denominator": -1.0}),

@@ -1,5 +1,7 @@
 """What a batch of policy losses may hold, and the form in which losses see it."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,6 +67,7 @@ def test_only_the_log_probability_has_a_gradient():
 def test_ratios_stay_finite():
     x = np.array([-1e4, -1.0, 0.0, 1e4])
     np.testing.assert_allclose(exp_ratio(jnp.asarray(x)), np.exp(np.clip(x, -20, 20)), rtol=1e-14)
+    assert np.isnan(exp_ratio(jnp.asarray(np.nan * x))).all()
 
 
 @pytest.mark.usefixtures("as_users_call")
@@ -96,6 +99,57 @@ def test_ratios_stay_finite():
 def test_bad_fields_are_named(named, changed):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         check_batch(BATCH._replace(**changed), needs=("group_id", "domain_id"))
+
+
+TYPES = {
+    "text": np.full((3, 3), "a"),
+    "objects": np.full((3, 3), None),
+    "large": [[10**400] * 3] * 3,
+    "ragged": [[1.0], [1.0, 2.0], []],
+    "masked": np.ma.masked_array(MASK.astype(float), MASK == 0),
+    "rows masked": list(np.ma.masked_array(MASK.astype(float), MASK == 0)),
+    "spans": np.zeros((3, 3), "m8[s]"),
+    "long": np.zeros((3, 3), np.longdouble),
+}
+
+
+@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.parametrize("kind", TYPES)
+def test_other_types_are_named(kind):
+    for name in (*BATCH._fields[:5], "group_id"):
+        value = TYPES[kind][0] if name == "group_id" and kind != "ragged" else TYPES[kind]
+        with pytest.raises(ValueError, match=rf"^{name}: "):
+            check_batch(BATCH._replace(**{name: value}))
+
+
+def test_empty_batches_are_told_what_is_missing():
+    with pytest.raises(ValueError, match=r"^log_prob: got shape \(0, 3\), .*≥ 1"):
+        check_batch(BATCH._replace(log_prob=np.zeros((0, 3))))
+
+
+@pytest.mark.parametrize("field", PolicyBatch._fields[:4])
+def test_numbers_at_tokens_are_finite(field):
+    """Concrete ones, whatever the others are; in the type in which losses compute."""
+    for bad in (np.nan, np.inf, -np.inf, 1e308):
+        named = re.escape(str(bad))
+        values = getattr(BATCH, field).copy()
+        values[0, 1] = bad
+        with pytest.raises(ValueError, match=rf"^{field}: got {named} at \(0, 1\), .*mask is 1"):
+            check_batch(BATCH._replace(**{field: values}))
+    narrow = BATCH._replace(log_prob=BATCH.log_prob.astype(np.float32))
+    values[0, 1] = 1e300
+    check_batch(BATCH._replace(**{field: values}))
+    if field != "log_prob":
+        with pytest.raises(ValueError, match=rf"^{field}: got 1e\+300"):
+            check_batch(narrow._replace(**{field: values}))
+
+
+def test_numbers_under_a_traced_mask_are_not_looked_at():
+    jax.jit(lambda mask: check_batch(BATCH._replace(advantage=PADDED * np.nan, mask=mask)))(MASK)
+    with pytest.raises(ValueError, match=r"^advantage: "):
+        jax.jit(lambda x: check_batch(BATCH._replace(advantage=PADDED * np.nan, log_prob=x)))(
+            PADDED
+        )
 
 
 @pytest.mark.usefixtures("as_users_call")

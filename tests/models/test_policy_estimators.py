@@ -161,6 +161,50 @@ def test_large_rewards_and_integers():
 LOG_PROB = np.zeros((2, 3))
 
 
+OTHER_TYPES = {
+    "text": np.full((2, 3), "a"),
+    "objects": np.full((2, 3), None),
+    "large": [[10**400] * 3] * 2,
+    "masked": np.ma.masked_array(LOG_PROB, [[True, False, False]] * 2),
+    "spans": np.zeros((2, 3), "m8[s]"),
+}
+
+
+@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.parametrize("kind", OTHER_TYPES)
+def test_other_types_are_named(kind):
+    value = OTHER_TYPES[kind]
+    with pytest.raises(ValueError, match=r"^log_prob: "):
+        kl_estimate(value, LOG_PROB, "k1")
+    with pytest.raises(ValueError, match=r"^log_prob_reference: "):
+        kl_estimate(LOG_PROB, value, "k3")
+    with pytest.raises(ValueError, match=r"^reward: "):
+        group_advantage(value[0], [0, 0, 1])
+    with pytest.raises(ValueError, match=r"^group_id: "):
+        group_advantage(REWARD, value[0])
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_traced_rewards_that_are_not_finite_come_through(scale):
+    reward = np.random.default_rng(5).standard_normal(10)
+    expected = np.asarray(advantage(reward, GROUPS, scale=scale))
+    for bad in (np.nan, np.inf, -np.inf):
+        found = np.asarray(
+            advantage(np.where(np.arange(10) == 2, bad, reward), GROUPS, scale=scale)
+        )
+        assert not np.isfinite(found[GROUPS == 3]).any()
+        np.testing.assert_array_equal(found[GROUPS != 3], expected[GROUPS != 3])
+
+
+def test_whole_rewards_of_any_size():
+    found = group_advantage(np.array([2**40, 0]), [0, 0], scale=False)
+    np.testing.assert_array_equal(found, [2.0**39, -(2.0**39)])
+    with jax.enable_x64(False):
+        found = group_advantage(np.array([2**40, 0]), [0, 0], scale=False)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, np.array([2**39, -(2**39)], np.float32))
+
+
 @pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("arguments", "match"),
@@ -187,6 +231,11 @@ REWARD = np.array([1.0, 0.0, 1.0])
         (LOG_PROB, [0, 0, 1], True, r"^reward: got shape \(2, 3\)"),
         (np.array([1.0, np.nan, 0.0]), [0, 0, 1], True, r"^reward: got nan at \(1,\)"),
         (np.array([1.0, 3e38, 0.0], np.float32), [0, 0, 1], True, "^reward: got 3.*overflow"),
+        (None, [0, 0, 1], True, "^reward: "),
+        ([1.0, [2.0]], [0, 0, 1], True, "^reward: "),
+        (REWARD, [None, None, None], True, "^group_id: got values of type object"),
+        (REWARD, [0, [1]], True, "^group_id: "),
+        (REWARD, None, True, "^group_id: "),
         (REWARD, [0, 0], True, r"^group_id: got shape \(2,\)"),
         (REWARD, [0, 3, 0], True, r"^group_id: got 3 at 1, expected .*\[0, 3\)"),
         (REWARD, [0, -1, 0], True, "^group_id: got -1 at 1"),

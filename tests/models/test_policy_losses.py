@@ -301,6 +301,34 @@ def test_one_trace_serves_all_batches():
 
 
 @pytest.mark.usefixtures("as_users_call")
+@pytest.mark.parametrize("option", ["aggregation", "norm", "denominator", "behavior_weight"])
+def test_only_none_is_none(option):
+    others = [[], (), {}, "", False, np.array(["a", "b"]), np.ones(2), np.ma.masked, 10**400, "x"]
+    if option not in ("norm", "denominator"):
+        others.append(3)
+    for value in (0, *others):
+        for name in ("dr_grpo", "gmpo", "fiberpo_domain"):
+            with pytest.raises(ValueError, match=rf"^{option}: "):
+                policy_loss(name, **{option: value})
+
+
+@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.parametrize(
+    "value", [np.array("a"), np.array(None), [1.0, [2.0]], 10**400, np.ma.masked, None, True]
+)
+def test_options_of_other_types_are_named(value):
+    for name, option in (("ppo", "epsilon_low"), ("apc", "radius"), ("dual_clip", "dual_clip")):
+        with pytest.raises(ValueError, match=rf"^{option}: "):
+            policy_loss(name, **{option: value})
+    if value is not None:
+        with pytest.raises(ValueError, match=r"^behavior_high: "):
+            policy_loss("ppo", behavior_weight="tis", behavior_high=value)
+    for budgets in (value, (value,) * 3, ((value, 0.1),) * 3):
+        with pytest.raises(ValueError, match=r"^budgets: "):
+            policy_loss("fiberpo_domain", budgets=budgets)
+
+
+@pytest.mark.usefixtures("as_users_call")
 @pytest.mark.parametrize(
     ("named", "name", "options"),
     [

@@ -70,7 +70,29 @@ VARIANTS = {
     "far down": BASE._replace(log_prob=OLD - 1e4, log_prob_behavior=OLD + 1e4),
     "equal rewards": BASE._replace(advantage=np.zeros((B, T))),
 }
-STACKED = jax.tree.map(lambda *leaves: np.stack(leaves), *VARIANTS.values())
+
+
+def spoiled(field, value):
+    """One token, (0, 3), that holds what isn't finite."""
+    values = getattr(BASE, field).copy()
+    values[0, 3] = value
+    return BASE._replace(**{field: values})
+
+
+SPOILED = {
+    f"{field} {value}": spoiled(field, value)
+    for field, value in [*((f, np.nan) for f in BASE._fields[:4]), ("log_prob", -np.inf)]
+}
+SPOILED["advantage inf"] = spoiled("advantage", np.inf)
+# Both −inf have a difference that is NaN, and both 1e308 and its negative one that overflows.
+SPOILED["both -inf"] = spoiled("log_prob", -np.inf)._replace(
+    log_prob_old=spoiled("log_prob_old", -np.inf).log_prob_old
+)
+SPOILED["overflow"] = spoiled("log_prob", -1.5e308)._replace(
+    log_prob_old=spoiled("log_prob_old", 1.5e308).log_prob_old
+)
+ALL = VARIANTS | SPOILED
+STACKED = jax.tree.map(lambda *leaves: np.stack(leaves), *ALL.values())
 
 
 KINDS = {
@@ -104,7 +126,7 @@ def results(name):
     return {
         kind: {
             variant: (value[i], {k: m[i] for k, m in metrics.items()}, gradient[i])
-            for i, variant in enumerate(VARIANTS)
+            for i, variant in enumerate(ALL)
         }
         for kind, ((value, metrics), gradient) in zip(kinds, found, strict=True)
     }
@@ -133,6 +155,27 @@ def test_loss_on_any_batch(name):
         # A group of equal rewards moves nothing, but that DRO's penalty pulls back.
         if name != "dro":
             assert not found["equal rewards"][2].any(), kind
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_finite_at_a_token_comes_through(name):
+    """Whatever a gate or a weight compares: loss, all metrics, and the gradient of the token."""
+    for kind, found in results(name).items():
+        for variant in SPOILED:
+            value, metrics, gradient = found[variant]
+            assert np.isnan(value), (kind, variant)
+            assert all(np.isnan(metric) for metric in metrics.values()), (kind, variant)
+            assert np.isnan(gradient[0, 3]), (kind, variant)
+            assert not gradient[~MASK].any(), (kind, variant)
+
+
+def test_what_is_not_finite_is_refused_by_name():
+    """Where it is concrete; FiberPO's gate would name the log-ratio, which isn't an argument."""
+    for variant, batch in SPOILED.items():
+        field = "log_prob" if " " not in variant or "both" in variant else variant.split()[0]
+        for name in ("ppo", "fiberpo", "fiberpo_domain"):
+            with pytest.raises(ValueError, match=rf"^{field}: got .* at \(0, 3\)"):
+                policy_loss(name)(batch)
 
 
 @pytest.mark.parametrize("name", ["ppo", "gmpo", "fiberpo_domain"])

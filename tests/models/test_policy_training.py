@@ -186,7 +186,15 @@ def test_two_updates_by_hand(keys, model, task, started, run) -> None:
     """Gradient ascent on Σ_b A_b Σ_t log π/T_b over the batch, A relative to the group."""
     params = jax.tree.map(lambda leaf: np.asarray(leaf)[0], started[0])
     places = np.flatnonzero(~task.held_out).astype(np.int32)
-    respond = jax.jit(functools.partial(policy_updates.respond, model, task))
+
+    @jax.jit
+    def draw(params: Any, update: Any) -> Any:
+        own = jax.random.fold_in(keys[0], update)
+        drawn = jax.random.randint(jax.random.fold_in(own, 0), (8,), 0, len(places), np.int32)
+        asked = jnp.repeat(jnp.asarray(places)[drawn], 8)
+        noise = jax.random.fold_in(own, 1)
+        texts, responses = policy_updates.respond(model, task, params, noise, asked)
+        return texts, responses.mask, task_reward(task, asked, responses.tokens)
 
     @jax.jit
     @jax.grad
@@ -196,14 +204,10 @@ def test_two_updates_by_hand(keys, model, task, started, run) -> None:
 
     norms, rewards = [], []
     for update in range(2):
-        own = jax.random.fold_in(keys[0], update)
-        drawn = jax.random.randint(jax.random.fold_in(own, 0), (8,), 0, len(places), np.int32)
-        asked = np.repeat(places[np.asarray(drawn)], 8)
-        texts, responses = respond(params, jax.random.fold_in(own, 1), asked)
-        reward = np.asarray(task_reward(task, asked, responses.tokens)).reshape(8, 8)
+        texts, mask, reward = map(np.asarray, draw(params, np.int32(update)))
+        reward = reward.reshape(8, 8)
         centred = reward - reward.mean(axis=1, keepdims=True)
         advantage = (centred / (reward.std(axis=1, ddof=1, keepdims=True) + 1e-6)).reshape(-1, 1)
-        mask = np.asarray(responses.mask)
         weights = np.where(mask, advantage / mask.sum(axis=1, keepdims=True) / 64, 0)
         slope = slope_of(params, texts, weights.astype(np.float32))
         leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(slope)]

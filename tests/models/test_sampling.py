@@ -119,15 +119,15 @@ def test_mask_counts_and_neighbors_are_distinct(key, wheel, fan_out):
 def test_nothing_depends_on_width_layout_or_tracing(key, wheel):
     """20 slots take the loop, 4 the comparisons that are written out."""
     nodes = np.array([0, 7, 12])
-    index, mask = sample_neighbors(key, wheel, nodes, 3, 4)
-    wide, wide_mask = sample_neighbors(key, wheel, nodes, 3, 20)
+    index, mask = map(np.asarray, sample_neighbors(key, wheel, nodes, 3, 4))
+    wide, wide_mask = map(np.asarray, sample_neighbors(key, wheel, nodes, 3, 20))
     np.testing.assert_array_equal(wide[:, :4], index)
     np.testing.assert_array_equal(wide_mask, np.pad(mask, ((0, 0), (0, 16))))
     alone, _ = sample_neighbors(key, neighborhoods(wheel), [7], np.int64(3), 4)
-    np.testing.assert_array_equal(alone[0], index[1])
+    np.testing.assert_array_equal(np.asarray(alone)[0], index[1])
     traced = jax.jit(lambda k, b, v: sample_neighbors(k, wheel, v, b, 4)[0])
     np.testing.assert_array_equal(traced(key, jnp.int32(3), jnp.asarray(nodes)), index)
-    outside, outside_mask = sample_neighbors(key, wheel, [15, 0], 3, 4)
+    outside, outside_mask = map(np.asarray, sample_neighbors(key, wheel, [15, 0], 3, 4))
     np.testing.assert_array_equal(outside[1], index[0])
     assert not outside_mask[0].any()
 
@@ -159,10 +159,11 @@ def test_one_compilation_serves_the_grid(key, wheel):
 def test_with_replacement_draws_are_independent(wheel):
     keys = jax.random.split(jax.random.key(73, impl="threefry2x32"), 60_000)
     lists = neighborhoods(wheel)
-    index, mask = draws_of(keys, lists, np.array([7, 14]), 6, 6, replace=True)
+    found = draws_of(keys, lists, np.array([7, 14]), 6, 6, replace=True)
+    index, mask = map(np.asarray, found)
     assert mask[:, 0].all()  # more draws than the degree 4
     assert not mask[:, 1].any()
-    _, counts = np.unique(np.asarray(index)[:, 0, :3] - 8, axis=0, return_counts=True)
+    _, counts = np.unique(index[:, 0, :3] - 8, axis=0, return_counts=True)
     assert len(counts) == 4**3
     assert stats.chisquare(counts).pvalue > 1e-4
 
@@ -269,11 +270,12 @@ def test_large_batches_are_uniform_too(batches):
 @pytest.mark.parametrize("num_train", [1, 5, 1000])
 def test_batches_are_nested_whatever_the_maximum(key, num_train):
     train = np.random.default_rng(0).permutation(2 * num_train)[:num_train]
-    whole, mask = sample_batch(key, train, num_train, num_train)
+    whole, mask = map(np.asarray, sample_batch(key, train, num_train, num_train))
     assert mask.all()
     assert sorted(whole.tolist()) == sorted(train.tolist())
     for maximum in {max(1, num_train // 7), num_train + 3}:
-        nodes, mask = sample_batch(key, train, min(maximum, num_train), maximum)
+        found = sample_batch(key, train, min(maximum, num_train), maximum)
+        nodes, mask = map(np.asarray, found)
         size = int(mask.sum())
         assert size == min(maximum, num_train)
         np.testing.assert_array_equal(nodes[:size], whole[:size])
@@ -281,13 +283,14 @@ def test_batches_are_nested_whatever_the_maximum(key, num_train):
 
 
 def test_rare_shortfalls_fall_back_to_the_whole_order(key, monkeypatch):
-    whole = sample_batch(key, np.arange(500), 500, 500)[0]
+    whole = np.asarray(sample_batch(key, np.arange(500), 500, 500)[0])
     monkeypatch.setattr(batch_sampling, "_draws_for", lambda num_train, wanted: wanted)
     batch_sampling._sample_batch.clear_cache()
     nodes, _ = jax.vmap(lambda k: sample_batch(k, np.arange(500), 100, 100))(
         jnp.stack([key, jax.random.fold_in(key, 1)])
     )
     batch_sampling._sample_batch.clear_cache()
+    nodes = np.asarray(nodes)
     np.testing.assert_array_equal(nodes[0], whole[:100])
     assert len(np.unique(nodes[1])) == 100
 
@@ -341,7 +344,8 @@ def test_bad_arguments_of_the_batch_sampler(key, change, match):
 
 def test_lists_given_as_arguments_are_a_pytree(key, wheel):
     lists = neighborhoods(wheel)
-    index, mask = jax.jit(lambda lists: sample_neighbors(key, lists, [0], 6, 6))(lists)
+    found = jax.jit(lambda lists: sample_neighbors(key, lists, [0], 6, 6))(lists)
+    index, mask = map(np.asarray, found)
     assert sorted(index[0].tolist()) == [1, 2, 3, 4, 5, 6]
     assert mask.all()
     assert isinstance(jax.tree.map(lambda a: a, lists), Neighborhoods)

@@ -156,3 +156,12 @@ def test_bad_counts_and_keys_are_named(key):
     for name, change in (("num_states", 0), ("num_actions", -1), ("key", np.zeros(2))):
         with pytest.raises(ValueError, match=f"^{name}: "):
             random_mdp(**{"key": key, "num_states": 2, "num_actions": 2, name: change})
+
+
+@pytest.mark.usefixtures("as_users_call")
+def test_lists_of_integers_give_the_default_type():
+    found = solve_mdp([[[1]]], [[3]], [[1]], 0.5, [1])
+    assert found.value.dtype == np.float64
+    np.testing.assert_allclose(found.objective, 6.0, rtol=1e-15)
+    narrow = solve_mdp(np.ones((1, 1, 1), np.float32), [[3]], [[1]], 0.5, [1])
+    assert narrow.value.dtype == np.float32

@@ -163,3 +163,15 @@ BAD_ROW = np.where(np.arange(13)[:, None] == 5, 0.0, OLD)
 def test_bad_input_is_named(named, function, arguments):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         function(*arguments)
+
+
+@pytest.mark.usefixtures("as_users_call")
+def test_integers_are_rewards_and_have_no_type_of_their_own():
+    whole = solve_tree([[0.0]], [1])
+    assert float(whole.objective) == 1.0
+    assert whole.objective.dtype == np.float64
+    narrow = np.log(np.full((1, 2), 0.5, np.float32))
+    found = solve_tree(narrow, np.array([1, 2]))
+    assert found.objective.dtype == np.float32
+    np.testing.assert_allclose(found.objective, 1.5, rtol=1e-6)
+    assert solve_tree(narrow, np.array([1.0, 2.0])).objective.dtype == np.float64

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail
+from boundlab.checks import check_choice, check_integer, check_number, check_shape, fail, shown
 from boundlab.precision import float64, is_traced
 from boundlab.theory.policy_optimization.staleness import delayed_sgd_limit
 from boundlab.typing import Count, Numbers, Scalar
@@ -252,9 +252,13 @@ def projection_bound(
     gap, eta, _, share = (jnp.asarray(v).astype(jnp.float64) for v in numbers.values())
     if not is_traced(step_size, smoothness):
         scaled = float(np.asarray(step_size)) * float(np.asarray(smoothness))
-        condition = scaled + (scaled * most) ** 2
+        condition = scaled + (scaled * most) * (
+            scaled * most
+        )  # a power would raise where it overflows
         if condition > 1.0 + ROUNDING:
-            accepted = f"ηL + (ηLs)² ≤ 1 (here {condition:.6g}) at L = {smoothness}, s = {most}"
+            accepted = (
+                f"ηL + (ηLs)² ≤ 1 (here {condition!r}) at L = {smoothness}, s = {shown(most)}"
+            )
             raise fail("step_size", step_size, accepted)
     return 2.0 * gap / (share * eta * steps)
 
@@ -318,5 +322,4 @@ def _cosine(cosine: Any, low: Any, kappa: Any) -> tuple[Float[Array, "..."], Flo
 
 def _scalars(**numbers: Any) -> None:
     for name, value in numbers.items():
-        if np.ndim(value):
-            raise fail(name, f"shape {np.shape(value)}", "one number: map over more by jax.vmap")
+        check_shape(name, value, (), "one number: map over more by jax.vmap")

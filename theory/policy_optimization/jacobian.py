@@ -71,7 +71,8 @@ def fiber_jacobian(
         J_ij = (G_i/r_j)[1(|u_i| ≤ ε)δ_ij + (γ_j − q_ij)/T],
         q_ij = 1(|u_i| ≤ ε) if l_i = l_j, else 1(|v_i| ≤ ε);    γ_j = g'(log s^(l_j)):
 
-    γ is 1 where the channel passes, −T in rollback, 0 where it is zeroed. At r = 1, J = I.
+    γ is 1 where the channel passes, −T in rollback, 0 where it is zeroed. At r = 1, J = I. Where a
+    channel is at its budget but for rounding, as where every ρ = C, rounding decides between 1 and −T.
 
     Args:
         log_ratio: ρ (B, T), finite at tokens. May be traced, as all that follows.
@@ -139,6 +140,7 @@ def fiber_gradient(
     Source: derived, docs/policy_optimization.md#rollback.
 
     """
+    check_shape("log_ratio", log_ratio, (None, None), "sequences by tokens")
     check_shape("advantage", advantage, np.shape(log_ratio), "that of log_ratio")
     _, gain = _masked("advantage", advantage, mask)
     kept, ratio = _masked("log_ratio", log_ratio, mask)
@@ -187,7 +189,7 @@ def hierarchy_bounds(budgets: Any, epsilon: Scalar) -> GateBounds:
 
     """
     pairs = _budget_pairs(budgets)
-    check_number("epsilon", epsilon, 0, low_open=True)
+    _check_epsilon(epsilon)
     spread = jnp.sum(pairs[:-1]) + 2.0 * _wide(epsilon)
     return GateBounds(-(pairs[-1, 1] + spread), pairs[-1, 0] + spread)
 
@@ -195,6 +197,8 @@ def hierarchy_bounds(budgets: Any, epsilon: Scalar) -> GateBounds:
 @float64
 def identity_box(budgets: Any, epsilon: Scalar) -> Float[Array, ""]:
     """Radius b = min(ε, all budgets): where |ρ| ≤ b on a sequence (with all that share a node), G = r.
+
+    On the edge itself, all ρ = b = C, rounding decides: a mean computed an ulp above C is rolled back.
 
     Args:
         budgets: (levels, 2), pairs (C⁺, C⁻) ≥ 0; one pair for FiberPO. May be traced.
@@ -206,7 +210,7 @@ def identity_box(budgets: Any, epsilon: Scalar) -> Float[Array, ""]:
     Source: derived, docs/policy_optimization.md#identity-box.
 
     """
-    check_number("epsilon", epsilon, 0, low_open=True)
+    _check_epsilon(epsilon)
     return jnp.minimum(jnp.min(_budget_pairs(budgets)), _wide(epsilon))
 
 
@@ -238,6 +242,7 @@ def censored_aggregate(x: Numbers, budget: Scalar) -> Float[Array, "..."]:
 
     """
     check_number("x", x)
+    check_shape("budget", budget, (), "one number")
     check_number("budget", budget, 0)
     values = jnp.asarray(x).astype(jnp.float64)
     inside = jnp.abs(values) <= jnp.broadcast_to(_wide(budget), values.shape)
@@ -286,19 +291,20 @@ def _masked(
             check_number("mask", held, 0, 1)
             if not np.isin(held, (0, 1)).all():
                 raise fail("mask", "numbers between 0 and 1", "booleans, or 0 and 1")
-        if not is_traced(values):
-            check_number(name, np.where(held != 0, np.asarray(values), 0))
+        check_number(name, values, where=held != 0)
     kept = jnp.asarray(mask).astype(bool)
     return kept, jnp.where(kept, jnp.asarray(values).astype(jnp.float64), 0.0)
 
 
 def _check_budgets(budget_plus: Any, budget_minus: Any, epsilon: Any) -> None:
     for name, value in (("budget_plus", budget_plus), ("budget_minus", budget_minus)):
-        if np.ndim(value):
-            raise fail(name, f"shape {np.shape(value)}", "one number")
+        check_shape(name, value, (), "one number")
         check_number(name, value, 0)
-    if np.ndim(epsilon):
-        raise fail("epsilon", f"shape {np.shape(epsilon)}", "one number")
+    _check_epsilon(epsilon)
+
+
+def _check_epsilon(epsilon: Any) -> None:
+    check_shape("epsilon", epsilon, (), "one number")
     check_number("epsilon", epsilon, 0, low_open=True)
 
 

@@ -91,7 +91,8 @@ def expected_single_visits(reach: Numbers, num_sequences: Count) -> Float[Array,
     check_number("reach", reach, 0, 1)
     count = check_integer("num_sequences", num_sequences, 1)
     visited = _wide(reach)
-    return count * visited * (1.0 - visited) ** (count - 1)
+    number = jnp.asarray(float(count), jnp.float64)
+    return number * visited * (1.0 - visited) ** (number - 1.0)
 
 
 def _wide(value: Any) -> Float[Array, "..."]:

@@ -121,6 +121,7 @@ def loss_gradient(
     if loss == "dppo" and log_prob is None:
         raise fail("log_prob", None, "(B, T) for dppo")
     log_prob = log_ratio if log_prob is None else log_prob
+    check_shape("log_ratio", log_ratio, (None, None), "(sequences, tokens)")
     found = np.zeros(np.shape(log_ratio))
     for at, rho, gain, weight, gate in _pieces(
         loss, log_ratio, log_prob, advantage, weights, group_id, domain_id, options
@@ -161,16 +162,18 @@ def _pieces(
     check_number("weights", weights, 0)
     kept = np.asarray(weights) > 0
     for name, value in arrays.items():
+        check_number(name, value, where=kept)
         arrays[name] = np.asarray(value, np.float64)
-        check_number(name, arrays[name][kept])
     taken = {**SURROGATES, **SCORES}[loss]
     for name in (*options, *taken):
         if (name in options) != (name in taken):
             raise fail(name, options.get(name, "nothing"), f"the options {taken} of {loss}")
     for name, value in options.items():
+        pairs_of = "pairs of sequence, group, domain"
+        shape, what = ((3, 2), pairs_of) if name == "budgets" else ((), "one number")
+        check_shape(name, value, shape, what)
         check_number(name, value, 0)
     if loss == "fiberpo_domain":
-        check_shape("budgets", options["budgets"], (3, 2), "pairs of sequence, group, domain")
         above = [
             _ids("group_id", group_id, len(kept)),
             _ids("domain_id", domain_id, len(kept)),

@@ -6,7 +6,6 @@ tokens in all, N sequences that have any.
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -48,8 +47,12 @@ def token_weights(
 
     """
     check_shape("mask", mask, (None, None), "(sequences, tokens)")
-    if not is_traced(mask) and not np.isin(np.asarray(mask), (0, 1)).all():
-        raise fail("mask", "other values", "bool, or numbers 0 and 1")
+    if not is_traced(mask):
+        held = np.asarray(mask)
+        if held.dtype != bool:
+            check_number("mask", held)
+        if not ((held == 0) | (held == 1)).all():
+            raise fail("mask", "other values", "bool, or numbers 0 and 1")
     check_choice("aggregation", aggregation, AGGREGATIONS)
     if norm is not None and not aggregation.endswith("norm"):
         raise fail("norm", norm, f"None with {aggregation!r}")
@@ -98,7 +101,7 @@ def on_policy_gradient(
     """
     weights = token_weights(mask, aggregation, norm)
     check_shape("advantage", advantage, weights.shape, "that of mask")
-    values = jnp.asarray(advantage)
-    if not jax.dtypes.issubdtype(values.dtype, np.floating):
-        values = values.astype(jnp.float64)
-    return -weights * jnp.where(weights > 0.0, values.astype(jnp.float64), 0.0)
+    if not is_traced(weights):
+        check_number("advantage", advantage, where=np.asarray(weights) > 0)
+    values = jnp.asarray(advantage).astype(jnp.float64)
+    return -weights * jnp.where(weights > 0.0, values, 0.0)

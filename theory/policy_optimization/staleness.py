@@ -25,6 +25,8 @@ from boundlab.typing import Count, Numbers, Scalar
 
 # Delays up to here leave (2τ + 1)θ its digits.
 LONGEST = 10**9
+# From here on the half of a step has all its digits, too.
+LEAST = 4 * float(np.finfo(np.float64).tiny)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510")
 
 
@@ -228,8 +230,7 @@ def mixture_cosine(curvature: Numbers, step_size: Scalar, delay: Count) -> Float
     tau = _delay(delay)
     check_shape("curvature", curvature, (None,), "one entry a mode")
     check_number("curvature", curvature, 0, low_open=True)
-    if np.ndim(step_size):
-        raise fail("step_size", f"shape {np.shape(step_size)}", "one number")
+    check_shape("step_size", step_size, (), "one number")
     check_number("step_size", step_size, 0, low_open=True)
     limit = _limit(tau)
     if not is_traced(curvature, step_size):
@@ -240,7 +241,7 @@ def mixture_cosine(curvature: Numbers, step_size: Scalar, delay: Count) -> Float
     modes = jnp.asarray(curvature).astype(jnp.float64)
     size = jnp.asarray(step_size).astype(jnp.float64)
     # A product that underflows is a mode of noise alone.
-    least = jnp.where((modes > 0.0) & (size > 0.0), jnp.finfo(jnp.float64).tiny, -jnp.inf)
+    least = jnp.where((modes > 0.0) & (size > 0.0), LEAST, -jnp.inf)
     steps = jnp.maximum(size * modes, least)
     weights = gradient_second_moment(steps, tau)
     # Weights grow without bound at the edge: their shares don't.
@@ -261,6 +262,7 @@ def _step(step: Any, delay: Any) -> tuple[int, Float[Array, "*shape"]]:
     tau = _delay(delay)
     why = "the edge of stability at this delay"
     check_number("step", step, 0, _limit(tau), low_open=True, high_open=True, why=why)
+    check_number("step", step, LEAST, why="smaller ones are taken for 0")
     return tau, jnp.asarray(step).astype(jnp.float64)
 
 

@@ -3,8 +3,10 @@
 import dataclasses
 import io
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -13,7 +15,8 @@ from rich.console import Console
 from boundlab.analysis.policy_optimization import language, language_tool
 from boundlab.analysis.policy_optimization.config import PRESETS
 from boundlab.analysis.policy_optimization.language_tool import TOOL, TrainingOptions
-from boundlab.models.character_model import CharacterModel
+from boundlab.models import policy_training, policy_updates
+from boundlab.models.character_model import CharacterModel, Responses
 from boundlab.models.character_tasks import bracket_task
 
 OPTIONS = TrainingOptions(
@@ -29,12 +32,38 @@ OPTIONS = TrainingOptions(
 
 @pytest.fixture(scope="module", autouse=True)
 def small() -> None:
-    """A task of a few short prompts and a network of one layer; sizes of batches are the usual."""
+    """A task of a few short prompts, whose tokens are drawn by one law; batches are of usual size.
+
+    The law stands for the network, which takes long to compile and has tests of its own. Programs
+    that run two or three times aren't worth optimising (the next module's are again, see conftest).
+    """
+    jax.config.update("jax_disable_most_optimizations", True)
+
+    def law(params: Any) -> jax.Array:
+        logits = params["params"]["embedding"].sum(axis=1)
+        return jax.nn.log_softmax(logits.at[0].set(-1e9))
+
+    def respond(model: Any, task: Any, params: Any, key: Any, asked: Any) -> Any:
+        given, own = jnp.asarray(task.prompts)[asked], law(params)
+        rows = (len(asked), task.answers.shape[1])
+        tokens = jax.random.categorical(key, own, shape=rows).astype(np.int32)
+        texts = jnp.concatenate([given, tokens], axis=1)
+        return texts, Responses(tokens, own[tokens], tokens > 0)
+
+    def scored(model: Any, params: Any, texts: Any, prompt: int) -> Any:
+        own = law(params)
+        entropy = -jnp.sum(jnp.exp(own) * own)
+        found = own[texts[:, prompt:]]
+        return found, jnp.broadcast_to(entropy, found.shape)
+
     task = bracket_task(jax.random.key(0), 2, 1, 0.5)
     model = CharacterModel(task.vocabulary, 5, width=8, layers=1)
     with pytest.MonkeyPatch.context() as patched:
         for module in (language, language_tool):
             patched.setattr(module, "setting", lambda _: language.Setting(task, model, 2, 1e-3))
+        for module in (policy_training, policy_updates):
+            patched.setattr(module, "respond", respond)
+            patched.setattr(module, "token_log_probs", scored)
         yield
 
 
@@ -116,3 +145,22 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         printed(dataclasses.replace(OPTIONS, checkpoint=tmp_path / "file"))
     assert TOOL.name == "train"
     assert TOOL.options.train is None
+
+
+def test_progress_and_checkpoints_that_dont_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bars are the caller's choice, and a checkpoint of other code is named with a way out."""
+    asked = []
+
+    def refused(key: Any, chosen: Any, grid: Any, advance: Any) -> None:
+        asked.append(advance.__self__.progress)
+        raise ValueError("checkpoint: got one of another fn")
+
+    monkeypatch.setattr(language_tool, "train", refused)
+    options = dataclasses.replace(OPTIONS, checkpoint=tmp_path)
+    for progress in (True, False):
+        with pytest.raises(ValueError, match=r"^checkpoint: .*another --checkpoint$"):
+            TOOL.apply(options, Console(file=io.StringIO()), progress=progress)
+    assert TOOL.progress
+    assert asked == [True, False]

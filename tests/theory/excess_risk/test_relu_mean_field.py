@@ -99,9 +99,9 @@ def test_start_at_zero() -> None:
         stuck = theory.relu_sgd_risk(MU, TEACHER, 0.5, step_size, samples)
         np.testing.assert_allclose(stuck, STAR_SQ / 2, rtol=1e-14)
     # So does a start that is orthogonal to all inputs.
-    padded = np.r_[MU, np.zeros(1)]
-    aside = theory.relu_sgd_risk(padded, np.r_[TEACHER, 0.0], 0.5, 0.3, 400, None, np.eye(65)[64])
-    np.testing.assert_allclose(aside, STAR_SQ / 2, rtol=1e-14)
+    flat = np.r_[MU[:-1], 0.0]
+    aside = theory.relu_sgd_risk(flat, TEACHER, 0.5, 0.3, 400, None, np.eye(64)[63])
+    np.testing.assert_allclose(aside, np.sum(flat * TEACHER**2) / 2, rtol=1e-14)
     assert float(theory.glmtron_risk(MU, TEACHER, 0.5, 0.3, 400)) < 0.3 * STAR_SQ
     # One sample: no update.
     np.testing.assert_allclose(

@@ -117,7 +117,7 @@ def test_transformations(risk):
     single = [total(*args) for args in zip(mu, start, noise, step, strict=True)]
     np.testing.assert_allclose(batch, single, 1e-12)
     args = (mu[0], start[0], noise[0], step[0])
-    grads = jax.grad(total, argnums=(0, 1, 2, 3))(*args)
+    grads = jax.jit(jax.grad(total, argnums=(0, 1, 2, 3)))(*args)
     for number, grad in enumerate(grads):
         # One random direction of each argument, second-order differences.
         direction = rng.normal(size=np.shape(args[number]))
@@ -144,7 +144,7 @@ def test_zero_eigenvalues_have_finite_derivatives():
         def total(mu, risk=risk):
             return sum(jnp.sum(v) for v in jax.tree.leaves(risk(mu, ONES, 0.25, 0.1, 8)))
 
-        assert np.all(np.isfinite(jax.grad(total)(mu)))
+        assert np.all(np.isfinite(jax.jit(jax.grad(total))(mu)))
 
 
 def test_one_compilation_serves_every_number_of_samples():

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
-import scipy.stats
 
 from boundlab.theory.graph_diffusion import (
     discrete_hermite_moments,
@@ -16,19 +15,23 @@ from boundlab.theory.graph_diffusion import (
 )
 
 
+def normal(x, mean=0.0, std=1.0):
+    """Density of N(mean, std²); SciPy's takes 40 times as long for a number, which `quad` asks for."""
+    return np.exp(-0.5 * ((x - mean) / std) ** 2) / (std * np.sqrt(2 * np.pi))
+
+
 def divergences(values, weights, horizon):
     """KL and χ² of the noised discrete law from N(0, 1), by adaptive quadrature."""
     m, std = np.exp(-horizon), np.sqrt(1 - np.exp(-2 * horizon))
 
     def density(x):
-        return np.dot(weights, scipy.stats.norm.pdf(x, m * np.asarray(values), std))
+        return np.dot(weights, normal(x, m * np.asarray(values), std))
 
     def kl(x):
-        return density(x) * (np.log(density(x)) - scipy.stats.norm.logpdf(x))
+        return density(x) * (np.log(density(x)) + x**2 / 2 + np.log(2 * np.pi) / 2)
 
     def chi2(x):
-        normal = scipy.stats.norm.pdf(x)
-        return (density(x) - normal) ** 2 / normal
+        return (density(x) - normal(x)) ** 2 / normal(x)
 
     return [scipy.integrate.quad(f, -9, 9, epsabs=1e-14, limit=400)[0] for f in (kl, chi2)]
 

@@ -222,3 +222,10 @@ def test_projection_bound_of_traced_numbers():
 def test_bad_input_is_named(named, function, arguments):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         function(*arguments)
+
+
+def test_a_step_just_too_long_is_told_so_in_full():
+    with pytest.raises(ValueError, match=r"^step_size: .*\(here 1\.00000000001"):
+        projection_bound(1.0, 1.0 + 1e-11, 1.0, 0, 0.5, 10)
+    with pytest.raises(ValueError, match=r"^step_size: .*\(here inf\)"):
+        projection_bound(1.0, 0.1, 1.0, 10**300, 0.5, 10)

@@ -252,3 +252,13 @@ def test_traced_steps_derivatives_and_nan_outside():
 def test_bad_input_is_named(named, function, arguments):
     with pytest.raises(ValueError, match=rf"^{named}: "):
         function(*arguments)
+
+
+def test_subnormal_steps_are_refused():
+    for step in (5e-324, [0.1, 1e-310]):
+        with pytest.raises(ValueError, match=r"^step: got .*≥ 8.9.*e-308 \(smaller ones"):
+            gradient_autocorrelation(step, 0)
+    for delay in (1, 2):
+        found = gradient_autocorrelation(9e-308, delay)
+        np.testing.assert_allclose(found, 4.5e-308, rtol=1e-14)
+    np.testing.assert_allclose(mixture_cosine([1e-300, 1.0], 1e-10, 1), 0.25e-10, rtol=1e-10)

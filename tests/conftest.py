@@ -47,7 +47,7 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Tracing makes many small objects and little garbage; looking for it takes 5 to 10 % of the time.
+# Tracing makes many small objects and little garbage; looking for it took 5 to 8 % of the time.
 gc.set_threshold(50_000, 20, 20)
 
 

@@ -6,6 +6,7 @@ sequences with a token; T the padded length. A sequence without a token counts i
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -79,8 +80,11 @@ def combine(
     denominator: Any = None,
 ) -> Float[Array, ""]:
     """`aggregate` of checked arguments: `per_token` is 0 where masked, `lengths` are T_b."""
-    rows = jnp.sum(per_token, axis=1)  # one pass over the tokens, sequences side by side
+    # One pass over the tokens, sequences side by side. XLA would fold a sum of sums into one over both
+    # axes, in small windows, a quarter slower.
+    rows = jnp.sum(per_token, axis=1)
     if mode in TOKEN_MODES:
+        rows, lengths = jax.lax.optimization_barrier((rows, lengths))
         own = jnp.sum(lengths) if mode == "token-mean" else None
         return jnp.sum(rows) / _count(own, denominator, rows.dtype)
     if mode == "seq-mean-token-mean":

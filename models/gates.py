@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from boundlab.checks import check_number, fail
 from boundlab.models.gate_arguments import check_scalar, floating, masked, pairs, parent_ids
+from boundlab.precision import is_traced
 from boundlab.typing import Numbers, Scalar
 
 
@@ -158,8 +159,9 @@ def hierarchy_gate(
         log_ratio: ρ (B, T), finite at tokens.
         mask: (B, T), bool or 0/1.
         parents: `parents[0]` (B,) the node of each sequence, `parents[1]` the node above each of
-            those, …; ids of one level lie below the length of the next array, of the last below its
-            own. Nodes that nothing points to are harmless. () is `fiber_gate`. May be traced.
+            those, …: one entry a node (the domain of each group), not one a sequence. Ids of one level
+            lie below the length of the next array, of the last below its own; traced ones that don't
+            make all NaN. Nodes that nothing points to are harmless. () is `fiber_gate`. May be traced.
         budgets: one pair (C⁺, C⁻), each ≥ 0, a level; `budgets[0]` the sequences'. May be traced.
         epsilon: ε > 0. May be traced.
 
@@ -190,6 +192,10 @@ def _gated(
     ratio, kept = masked(log_ratio, mask)
     above = parent_ids(parents, ratio.shape[0])
     check_scalar("epsilon", epsilon, positive=True)
+    for ids, size in above:
+        if is_traced(ids):  # a gather would read another node; as a factor NaN gets everywhere
+            inside = jnp.all((ids >= 0) & (ids < size))
+            ratio = ratio * jnp.where(inside, 1.0, jnp.nan).astype(ratio.dtype)
     limit = jnp.asarray(epsilon).astype(ratio.dtype)
     limits = [tuple(jnp.asarray(c).astype(ratio.dtype) for c in pair) for pair in budgets]
 

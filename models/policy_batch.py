@@ -20,6 +20,14 @@ class PolicyBatch(NamedTuple):
 
     A token whose numbers aren't finite (−inf is no log-probability of a token that was drawn) is refused
     where values are concrete. Where they are traced, it makes loss, metrics and its own gradient NaN.
+
+        log_prob, log_prob_old, advantage   (B, T) floating; an advantage a sequence, (B,), is given as
+                                            broadcast(advantage[:, None], (B, T))
+        log_prob_behavior                   (B, T), or None: the old one; used by behaviour weights alone
+        mask                                (B, T) bool or 0/1
+        group_id, domain_id                 (B,) integers in [0, B) of this batch (renumber a slice's by
+                                            np.unique), a group in one domain; None where not needed.
+                                            Where traced and not so, losses that need them are NaN.
     """
 
     log_prob: Any

@@ -138,8 +138,12 @@ def hierarchy_gated(batch: CleanBatch, *, budgets: Any, epsilon: Any) -> PerToke
     """
     assert batch.group_id is not None
     assert batch.domain_id is not None
-    parents = (batch.group_id, _domains_of_groups(batch))
-    log_gate, info = hierarchy_gate(batch.log_ratio, batch.mask, parents, budgets, epsilon)
+    domains = _domains_of_groups(batch)
+    # A group in two domains: refused where ids are concrete.
+    nested = (batch.lengths == 0.0) | (domains[batch.group_id] == batch.domain_id)
+    ratio = batch.log_ratio * jnp.where(jnp.all(nested), 1.0, jnp.nan).astype(batch.log_ratio.dtype)
+    parents = (batch.group_id, domains)
+    log_gate, info = hierarchy_gate(ratio, batch.mask, parents, budgets, epsilon)
     loss = -exp_ratio(log_gate) * batch.advantage
     return PerToken(loss, jnp.abs(info.u) > _number(epsilon, batch), _regimes(info, batch))
 

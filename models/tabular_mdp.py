@@ -156,11 +156,19 @@ def _read(
     for name, rows in (("transition", transition), ("policy", policy), ("initial", initial)):
         _check_probabilities(name, rows)
     with standard_promotion():
-        arrays = [jnp.asarray(a) for a in (transition, reward, policy, initial)]
+        arrays = [_canonical(a) for a in (transition, reward, policy, initial)]
         floating = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
         dtype = jnp.result_type(*(floating or [jnp.result_type(float)]), jnp.float32)
     matrix, rewards, chances, first = (a.astype(dtype) for a in arrays)
     return matrix, rewards, chances, jnp.asarray(discount).astype(dtype), first
+
+
+def _canonical(values: Any) -> jax.Array:
+    """As an array of the widest type that JAX has switched on, without its warning."""
+    if isinstance(values, jax.Array) and not is_traced(values):
+        values = np.asarray(values)  # float64 of another precision context
+    array = values if is_traced(values) else np.asarray(values)
+    return jnp.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _check_probabilities(name: str, rows: Any) -> None:

@@ -27,8 +27,9 @@ class TrainingOptions:
     """Instead of running the study, train small language models on this task.
 
     addition: "12+7=" is answered by "19$"; brackets: "(()[" by "])$". Models learn from right answers up
-    to a middling reward, then by reinforcement on stale samples. Interrupted or killed, the same command
-    continues where it stopped, to the same bits."""
+    to a middling reward, then by reinforcement on stale samples. About a minute by default; for a first
+    look --runs 1 --updates 20 --control off. Interrupted or killed, the same command continues where it
+    stopped, to the same bits."""
     losses: tuple[str, ...] = ("grpo", "fiberpo")
     """With --train: policy losses to compare, by their names in `boundlab.models.policy_losses`;
     fiberpo_pessimistic and fiberpo_wide (budgets five times as wide) besides."""

@@ -335,3 +335,22 @@ def test_empty_levels_and_narrow_types():
     ):
         hierarchy_gate(ZEROS, ONES, no_nodes, ONE * 3, 0.1)
     assert aggregate_gate(np.full(2, 0.1, np.float16), 0.2, 1).dtype == np.float32
+
+
+def test_traced_parents_out_of_range_give_nan():
+    """A gather would read another node without a word."""
+    budgets = ((0.12, 0.05),) * 3
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(ratio, *parents):
+        return jnp.sum(hierarchy_gate(ratio, MASK, parents, budgets, 0.04)[0])
+
+    ratio = np.full(MASK.shape, 0.01)
+    low, high = np.zeros(len(MASK), int), np.array([0, 1])
+    low[-1] = 1
+    assert np.isfinite(total(ratio, low, high)[0])
+    for parents in ((low + 1, high), (low - 1, high), (low, high + 1), (low, high - 2)):
+        value, gradient = total(ratio, *parents)
+        assert np.isnan(value)
+        assert np.isnan(np.asarray(gradient)[np.asarray(MASK, bool)]).all()

@@ -384,3 +384,20 @@ def test_missing_ids_are_named():
         policy_loss("fiberpo_domain")(RANDOM._replace(group_id=None))
     with pytest.raises(ValueError, match=r"^domain_id: "):
         jax.jit(policy_loss("fiberpo_domain"))(RANDOM._replace(domain_id=None))
+
+
+def test_traced_ids_that_do_not_fit_give_nan():
+    """As the gate does, and where a group lies in two domains, which only the loss can see."""
+    loss, old = policy_loss("fiberpo_domain"), np.full((4, 3), -1.0)
+    mask = np.ones((4, 3))
+    mask[3] = 0
+    total = jax.jit(
+        jax.value_and_grad(lambda x, g, d: loss(PolicyBatch(x, old, None, mask, mask, g, d))[0])
+    )
+    groups, domains = np.array([0, 0, 1, 1]), np.array([0, 0, 2, 3])
+    assert np.isfinite(total(old, groups, domains)[0])
+    wrong = [(groups + 3, domains), (groups - 1, domains), (groups, domains + 2)]
+    for pair in (*wrong, (groups, domains - 1), (groups, np.array([0, 1, 2, 2]))):
+        value, gradient = total(old, *pair)
+        assert np.isnan(value)
+        assert np.isnan(gradient[:3]).all()

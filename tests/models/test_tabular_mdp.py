@@ -165,3 +165,12 @@ def test_lists_of_integers_give_the_default_type():
     np.testing.assert_allclose(found.objective, 6.0, rtol=1e-15)
     narrow = solve_mdp(np.ones((1, 1, 1), np.float32), [[3]], [[1]], 0.5, [1])
     assert narrow.value.dtype == np.float32
+
+
+def test_float64_policies_are_taken_without_x64():
+    """As steps of theory are, which are float64 whatever is switched on; a warning would be an error."""
+    with jax.enable_x64(False):
+        policy = np.full((2, 2), 0.5)
+        found = solve_mdp(np.full((2, 2, 2), 0.5), np.eye(2), policy, 0.5, np.array([1.0, 0.0]))
+    assert found.value.dtype == np.float32
+    np.testing.assert_allclose(found.objective, 1.0, rtol=1e-6)

@@ -44,7 +44,7 @@ def improvement_bound_discounted(
     Args:
         surrogate_gain: L, with d_π that sums to 1/(1 − γ). May be traced, as all others.
         advantage_max: ε ≥ 0.
-        divergence: D in [0, 1], with the ½.
+        divergence: D in [0, 1], with the ½; at most radius/2 after `tv_trpo_step(…, radius)`.
         discount: γ in [0, 1).
 
     Returns:

@@ -42,7 +42,7 @@ def tv_trpo_step(policy: Any, advantage: Any, weights: Any, radius: Scalar) -> T
     Σ_a π(r − 1)² is the least possible; a state of equal advantages stays as it is.
 
     Args:
-        policy: π (S, A), rows sum to 1; zeros are allowed. May be traced, as all others.
+        policy: π (S, A), rows sum to 1; zeros are allowed. May be traced, as all others; then x64 is on.
         advantage: A (S, A); a constant added to a row changes nothing.
         weights: w (S,) ≥ 0, an occupancy for instance. States of weight 0 are improved, too.
         radius: δ ≥ 0 in the units of D̂; from 2 on everything may move.
@@ -171,7 +171,8 @@ def trust_region_radius(
     It vanishes as γ → 1. With the ½ that D̂ lacks it would be four times as large.
 
     Args:
-        improvement: M ≥ 0, mean over the *normalised* occupancy. May be traced, as all others.
+        improvement: M = (1 − γ)Σ_s d(s)(max A − min A)/2 ≥ 0, a mean over the *normalised* occupancy;
+            not J′ − J. May be traced, as all others.
         advantage_max: ε = max|A| ≥ 0.
         discount: γ in [0, 1).
 

@@ -36,7 +36,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 
 notebooks: $(STAMP)
-	$(BIN)/python -m pytest -q --override-ini=addopts= --nbmake --nbmake-timeout=300 notebooks
+	$(BIN)/python -m pytest -q -n 2 --override-ini=addopts= --nbmake --nbmake-timeout=300 notebooks
 
 # pip runs only when one of these two files is newer than the last installation.
 $(STAMP): pyproject.toml constraints.txt
